@@ -1,0 +1,83 @@
+package classifier
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Why a reader's answer was not used; see [Verdict.Err].
+var (
+	ErrReaderSlow    = errors.New("classifier: reader did not answer in time")
+	ErrReaderGarbage = errors.New("classifier: reader's probabilities are not a distribution")
+	ErrReaderPanic   = errors.New("classifier: reader panicked")
+)
+
+// Read prepares the newest message, asks the reader within its deadline and
+// runs every guard. It always gives a verdict: a reader that fails, is slow,
+// panics or answers garbage has read "unclear".
+//
+// The reader is given the person's own words (quotes, signatures and
+// reactions taken out) and at most [MaxEarlier] earlier messages; a text
+// without own words is not shown to it at all.
+func Read(ctx context.Context, r Reader, in Input, o Options) Verdict {
+	v := Verdict{Prepared: Prepare(in.Newest), Raw: UnclearReading()}
+	if v.Prepared.Own != "" {
+		v.Raw, v.Err = ask(ctx, r, readerInput(in, v.Prepared), o)
+	}
+	v.Reading = v.Raw
+	return v
+}
+
+func readerInput(in Input, p Prepared) Input {
+	in.Newest = NewWords(p.Own)
+	if len(in.Earlier) > MaxEarlier {
+		in.Earlier = in.Earlier[:MaxEarlier]
+	}
+	return in
+}
+
+type answer struct {
+	reading Reading
+	err     error
+}
+
+// ask holds a reader to its deadline twice: by the context, and by a timer for
+// readers that do not look at it.
+func ask(ctx context.Context, r Reader, in Input, o Options) (Reading, error) {
+	d := o.Deadline
+	if d <= 0 || d > ReadDeadline {
+		d = ReadDeadline
+	}
+	ctx, cancel := context.WithTimeout(ctx, d)
+	defer cancel()
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+
+	done := make(chan answer, 1) // buffered: a late answer must not block its goroutine
+	go func() {
+		defer func() {
+			if p := recover(); p != nil {
+				done <- answer{err: ErrReaderPanic}
+			}
+		}()
+		reading, err := r.Read(ctx, in)
+		done <- answer{reading, err}
+	}()
+
+	select {
+	case a := <-done:
+		switch {
+		case a.err != nil:
+			return UnclearReading(), fmt.Errorf("classifier: reader failed: %w", a.err)
+		case !a.reading.Valid():
+			return UnclearReading(), ErrReaderGarbage
+		}
+		return a.reading, nil
+	case <-ctx.Done():
+		return UnclearReading(), ErrReaderSlow
+	case <-timer.C:
+		return UnclearReading(), ErrReaderSlow
+	}
+}
