@@ -1,0 +1,439 @@
+package local
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strings"
+
+	"github.com/countersign/countersign/classifier"
+)
+
+// Example is one labelled reply to train on. Lang is an ISO 639-1 code
+// ("hi-Latn" for Hindi in Latin letters).
+type Example struct {
+	Text    string
+	Earlier []string // newest first
+	Offers  []string
+	Class   classifier.Class
+	Lang    string
+}
+
+// Options of training. The zero value means the defaults, with which the
+// embedded weights were made.
+type Options struct {
+	Seed    uint64  // of the shuffles and of dropout
+	Epochs  int     // passes over the examples
+	Hidden  int     // hidden units; -1 for none
+	Bits    uint    // the weight table has 1<<Bits rows
+	Rate    float64 // AdaGrad's step
+	Decay   float64 // L2, per step, of the rows touched
+	Dropout float64 // share of features left out at each step
+	MinSeen int     // rows that a word must occur in to be known
+
+	// Progress, if set, is told after each epoch: which, of how many, and the mean loss.
+	Progress func(epoch, epochs int, loss float64)
+}
+
+func (o Options) withDefaults() Options {
+	if o.Seed == 0 {
+		o.Seed = 20261
+	}
+	if o.Epochs == 0 {
+		o.Epochs = 14
+	}
+	if o.Hidden == 0 {
+		o.Hidden = 16
+	}
+	if o.Hidden < 0 {
+		o.Hidden = 0
+	}
+	if o.Bits == 0 {
+		o.Bits = 17
+	}
+	if o.Rate == 0 {
+		o.Rate = 0.08
+	}
+	if o.Decay == 0 {
+		o.Decay = 1e-5
+	}
+	if o.Dropout == 0 {
+		o.Dropout = 0.3
+	}
+	if o.MinSeen == 0 {
+		o.MinSeen = 3
+	}
+	return o
+}
+
+// ErrCorpus says that the training examples cannot be trained on.
+var ErrCorpus = errors.New("local: corpus cannot be trained on")
+
+// prng is SplitMix64: our own, so that a change of the standard library's
+// generators cannot change the weights.
+type prng uint64
+
+func (p *prng) next() uint64 {
+	*p += 0x9e3779b97f4a7c15
+	return mix(uint64(*p))
+}
+
+func (p *prng) float() float64 { return float64(p.next()>>11) / (1 << 53) }
+
+func (p *prng) below(n int) int { return int(p.next() % uint64(n)) }
+
+// Train fits a model. The same examples in the same order and the same
+// options give the same model, bit for bit, on any machine: one goroutine,
+// fixed order, own random numbers. It fails with [ErrCorpus] when there are
+// no examples or too many languages, and with ctx's error when it ends.
+func Train(ctx context.Context, examples []Example, o Options) (*Model, error) {
+	o = o.withDefaults()
+	if len(examples) == 0 {
+		return nil, fmt.Errorf("%w: no examples", ErrCorpus)
+	}
+	if o.Hidden > maxHidden || o.Bits > 22 {
+		return nil, fmt.Errorf("%w: at most %d hidden units and 22 bits", ErrCorpus, maxHidden)
+	}
+	m := &Model{bits: o.Bits, hidden: o.Hidden}
+	for _, e := range examples {
+		if !slices.Contains(m.langs, e.Lang) {
+			m.langs = append(m.langs, e.Lang)
+		}
+		if int(e.Class) >= classifier.Classes {
+			return nil, fmt.Errorf("%w: %w", ErrCorpus, classifier.ErrClass)
+		}
+	}
+	slices.Sort(m.langs)
+	if len(m.langs) > maxLangs {
+		return nil, fmt.Errorf("%w: %d languages, at most %d", ErrCorpus, len(m.langs), maxLangs)
+	}
+	m.vocab = countWords(examples, m.langs, o.MinSeen)
+
+	lex := newLexicon()
+	x := extractor{lex: lex, known: newVocabulary(m.vocab), bits: o.Bits}
+	rows := make([][]feature, len(examples))
+	classes := make([]int, len(examples))
+	for i, e := range examples {
+		rows[i] = slices.Clone(x.extract(e.Text, e.Earlier, e.Offers))
+		classes[i] = int(e.Class)
+	}
+	n := newNet(o.Bits, o.Hidden, classifier.Classes, o.Seed)
+	if err := n.fit(ctx, rows, classes, o); err != nil {
+		return nil, err
+	}
+	m.table, m.scale = quantise(n.w, n.columns)
+	m.bias, m.out, m.outB = n.bias, n.out, n.outB
+
+	return m, m.trainLanguages(ctx, examples, o)
+}
+
+// countWords gives every word with the languages it was seen in as a bit set,
+// and the mark knownWord where at least minSeen rows hold it.
+func countWords(examples []Example, langs []string, minSeen int) map[uint32]uint16 {
+	type seen struct {
+		rows  int
+		langs uint16
+		last  int
+	}
+	count := map[uint32]*seen{}
+	var s scanner
+	for i, e := range examples {
+		bit := uint16(1) << slices.Index(langs, e.Lang)
+		s.reset()
+		s.scan(e.Text)
+		for _, t := range s.tokens {
+			if t.kind != word && t.kind != ideo {
+				continue
+			}
+			k := wordKey(t.hash)
+			c := count[k]
+			if c == nil {
+				c = &seen{last: -1}
+				count[k] = c
+			}
+			if c.last != i {
+				c.rows, c.last = c.rows+1, i
+			}
+			c.langs |= bit
+		}
+	}
+	words := map[uint32]uint16{}
+	for k, c := range count {
+		words[k] = c.langs
+		if c.rows >= minSeen {
+			words[k] |= knownWord
+		}
+	}
+	return words
+}
+
+// knownWord marks a word that enough rows hold; rarer ones only tell their language.
+const knownWord = 1 << 15
+
+func sortedKeys(m map[uint32]uint16) []uint32 {
+	keys := make([]uint32, 0, len(m))
+	for k := range m {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+// net is a one-hidden-layer network over sparse features with direct
+// connections, trained by AdaGrad. Without hidden units it is multinomial
+// logistic regression.
+type net struct {
+	hidden, classes, columns int
+	w, wg                    []float32
+	bias, biasG              []float32
+	out, outG                []float32
+	outB, outBG              []float32
+	rnd                      prng
+}
+
+func newNet(bits uint, hidden, classes int, seed uint64) *net {
+	n := &net{hidden: hidden, classes: classes, columns: hidden + classes, rnd: prng(seed)}
+	n.w = make([]float32, (1<<bits)*n.columns)
+	n.wg = make([]float32, len(n.w))
+	n.bias, n.biasG = make([]float32, hidden), make([]float32, hidden)
+	n.out, n.outG = make([]float32, hidden*classes), make([]float32, hidden*classes)
+	n.outB, n.outBG = make([]float32, classes), make([]float32, classes)
+	// The table's hidden weights start from small numbers that depend on the
+	// place alone; the output weights break the symmetry.
+	for i := range n.out {
+		n.out[i] = float32(n.rnd.float()-0.5) * 0.6
+	}
+	if hidden > 0 {
+		for r := 0; r < len(n.w); r += n.columns {
+			h := mix(uint64(r) ^ seed)
+			for j := range hidden {
+				h = mix(h + uint64(j))
+				n.w[r+j] = (float32(h>>40)/(1<<24) - 0.5) * 0.1
+			}
+		}
+	}
+	return n
+}
+
+func (n *net) fit(ctx context.Context, rows [][]feature, classes []int, o Options) error {
+	order := make([]int, len(rows))
+	for i := range order {
+		order[i] = i
+	}
+	acc := make([]float32, n.columns)
+	hid := make([]float32, n.hidden)
+	grad := make([]float32, n.columns)
+	z, p := make([]float64, n.classes), make([]float64, n.classes)
+	kept := make([]feature, 0, 1024)
+	const smooth = 0.02 // label smoothing: no corpus is without slips
+	keep := 1 - o.Dropout
+	for epoch := range o.Epochs {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		for i := len(order) - 1; i > 0; i-- {
+			j := n.rnd.below(i + 1)
+			order[i], order[j] = order[j], order[i]
+		}
+		// The step shrinks towards the end, so that the last rows seen do not weigh most.
+		rate := float32(o.Rate * (1 - 0.9*float64(epoch)/float64(o.Epochs)))
+		decay := float32(o.Decay)
+		loss := 0.0
+		for _, r := range order {
+			kept = kept[:0]
+			for _, f := range rows[r] {
+				if n.rnd.float() < keep {
+					f.val = f.val / float32(keep)
+					kept = append(kept, f)
+				}
+			}
+			clear(acc)
+			for _, f := range kept {
+				row := n.w[int(f.idx)*n.columns:][:n.columns]
+				for j, w := range row {
+					acc[j] += float32(f.val * w)
+				}
+			}
+			for k := range z {
+				z[k] = float64(n.outB[k]) + float64(acc[n.hidden+k])
+			}
+			for j := range n.hidden {
+				hid[j] = tanh32(acc[j] + n.bias[j])
+				for k := range z {
+					z[k] += float64(hid[j]) * float64(n.out[j*n.classes+k])
+				}
+			}
+			softmax(z, p)
+			loss -= logApprox(p[classes[r]])
+			for k := range p {
+				want := smooth / float64(n.classes)
+				if k == classes[r] {
+					want += 1 - smooth
+				}
+				grad[n.hidden+k] = float32(p[k] - want)
+			}
+			for j := range n.hidden {
+				g := float32(0)
+				for k := range n.classes {
+					at := j*n.classes + k
+					gk := grad[n.hidden+k]
+					g += float32(gk * n.out[at])
+					step(&n.out[at], &n.outG[at], float32(gk*hid[j]), rate*0.5, decay)
+				}
+				grad[j] = float32(g * (1 - float32(hid[j]*hid[j])))
+				step(&n.bias[j], &n.biasG[j], grad[j], rate, 0)
+			}
+			for k := range n.classes {
+				step(&n.outB[k], &n.outBG[k], grad[n.hidden+k], rate, 0)
+			}
+			for _, f := range kept {
+				base := int(f.idx) * n.columns
+				row, sq := n.w[base:base+n.columns], n.wg[base:base+n.columns]
+				for j := range row {
+					step(&row[j], &sq[j], float32(grad[j]*f.val), rate, decay)
+				}
+			}
+		}
+		if o.Progress != nil {
+			o.Progress(epoch+1, o.Epochs, loss/float64(len(rows)))
+		}
+	}
+	return nil
+}
+
+// step is one AdaGrad update with weight decay.
+func step(w, sq *float32, g, rate, decay float32) {
+	g += float32(decay * *w)
+	*sq += float32(g * g)
+	*w -= float32(rate*g) / (float32(sqrt(float64(*sq))) + 1e-3)
+}
+
+// logApprox is for the progress line alone: it never reaches a weight.
+func logApprox(p float64) float64 {
+	if p < 1e-12 {
+		p = 1e-12
+	}
+	// ln p by Newton's method on our own exp.
+	x := 0.0
+	for range 60 {
+		e := exp(x)
+		x -= (e - p) / (e + p) * 2
+	}
+	return x
+}
+
+// line is one row of a corpus file.
+type line struct {
+	Text    string           `json:"text"`
+	Earlier []string         `json:"earlier"`
+	Offers  []string         `json:"offers"`
+	Label   classifier.Class `json:"label"`
+	Lang    string           `json:"lang"`
+	Tags    []string         `json:"tags"`
+}
+
+// ReadCorpus reads every *.jsonl file at the top of fsys in the order of
+// their names. It fails with [ErrCorpus] naming file and line.
+func ReadCorpus(fsys fs.FS) ([]Example, error) {
+	names, err := corpusFiles(fsys)
+	if err != nil {
+		return nil, err
+	}
+	var out []Example
+	for _, name := range names {
+		b, err := fs.ReadFile(fsys, name)
+		if err != nil {
+			return nil, fmt.Errorf("%w: %w", ErrCorpus, err)
+		}
+		sc := bufio.NewScanner(bytes.NewReader(b))
+		sc.Buffer(nil, 1<<20)
+		for n := 1; sc.Scan(); n++ {
+			if len(bytes.TrimSpace(sc.Bytes())) == 0 {
+				continue
+			}
+			var l line
+			dec := json.NewDecoder(bytes.NewReader(sc.Bytes()))
+			dec.DisallowUnknownFields()
+			if err := dec.Decode(&l); err != nil {
+				return nil, fmt.Errorf("%w: %s:%d: %w", ErrCorpus, name, n, err)
+			}
+			if l.Lang == "" || len(l.Offers) == 0 {
+				return nil, fmt.Errorf("%w: %s:%d: lang and offers are needed", ErrCorpus, name, n)
+			}
+			out = append(out, Example{Text: l.Text, Earlier: l.Earlier, Offers: l.Offers, Class: l.Label, Lang: l.Lang})
+		}
+		if err := sc.Err(); err != nil {
+			return nil, fmt.Errorf("%w: %s: %w", ErrCorpus, name, err)
+		}
+	}
+	return out, nil
+}
+
+func corpusFiles(fsys fs.FS) ([]string, error) {
+	all, err := fs.ReadDir(fsys, ".")
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrCorpus, err)
+	}
+	var names []string
+	for _, e := range all {
+		if !e.IsDir() && strings.HasSuffix(e.Name(), ".jsonl") {
+			names = append(names, e.Name())
+		}
+	}
+	slices.Sort(names)
+	if len(names) == 0 {
+		return nil, fmt.Errorf("%w: no .jsonl files", ErrCorpus)
+	}
+	return names, nil
+}
+
+// CorpusHash is the SHA-256, in hex, over name, size and bytes of every
+// corpus file, in the order of their names.
+func CorpusHash(fsys fs.FS) (string, error) {
+	sum, err := corpusHash(fsys)
+	return hex.EncodeToString(sum[:]), err
+}
+
+func corpusHash(fsys fs.FS) (sum [sha256.Size]byte, err error) {
+	names, err := corpusFiles(fsys)
+	if err != nil {
+		return sum, err
+	}
+	h := sha256.New()
+	for _, name := range names {
+		b, err := fs.ReadFile(fsys, name)
+		if err != nil {
+			return sum, fmt.Errorf("%w: %w", ErrCorpus, err)
+		}
+		fmt.Fprintf(h, "%s %d\n", name, len(b))
+		h.Write(b)
+	}
+	h.Sum(sum[:0])
+	return sum, nil
+}
+
+// TrainFromFS trains on the corpus files at the top of fsys and gives the
+// bytes of the weights file. The same files give the same bytes.
+func TrainFromFS(ctx context.Context, fsys fs.FS, o Options) ([]byte, error) {
+	examples, err := ReadCorpus(fsys)
+	if err != nil {
+		return nil, err
+	}
+	sum, err := corpusHash(fsys)
+	if err != nil {
+		return nil, err
+	}
+	m, err := Train(ctx, examples, o)
+	if err != nil {
+		return nil, err
+	}
+	m.corpus = sum
+	return m.Encode(), nil
+}
