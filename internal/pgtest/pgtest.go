@@ -89,26 +89,26 @@ func Template(t testing.TB, name string, migrate func(url string) error) string 
 
 func serverURL(t testing.TB) string {
 	t.Helper()
-	admin, err := server()
+	src, err := server()
 	if err != nil {
 		t.Fatalf("pgtest: %v", err)
 	}
-	return admin
+	return src.url
 }
 
-// findServer returns the URL of the server that this process uses.
-func findServer() (string, error) {
-	admin := os.Getenv(Env)
-	if admin == "" {
+// findServer finds or starts the server that this process uses.
+func findServer() (source, error) {
+	src := source{url: os.Getenv(Env)}
+	if src.url == "" {
 		var err error
-		if admin, err = startPrivate(); err != nil {
-			return "", err
+		if src, err = startPrivate(); err != nil {
+			return source{}, err
 		}
 	}
-	if err := sweep(admin, time.Now()); err != nil {
-		return "", err
+	if err := sweep(src.url, time.Now()); err != nil {
+		return source{}, err
 	}
-	return admin, nil
+	return src, nil
 }
 
 // makeTemplate creates a database, lets migrate fill it and closes it to

@@ -152,11 +152,11 @@ const childEnv = "PGTEST_CHILD"
 
 func TestPrivateServerEndsWithItsProcess(t *testing.T) {
 	if os.Getenv(childEnv) != "" {
-		url, err := startPrivate()
+		src, err := startPrivate()
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := os.Stdout.WriteString("url " + url + "\n"); err != nil {
+		if _, err := os.Stdout.WriteString("url " + src.url + "\n"); err != nil {
 			t.Fatal(err)
 		}
 		os.Exit(3)

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"errors"
 	"fmt"
+	"io"
 	"net/url"
 	"os"
 	osexec "os/exec"
@@ -36,20 +37,28 @@ cat >/dev/null
 rm -rf "$dir"
 `
 
-// startPrivate starts a server for this process alone and returns the URL
-// of its postgres database.
-func startPrivate() (string, error) {
+// source is the server that a process uses.
+type source struct {
+	// url is that of a database from which others can be made.
+	url string
+	// hold is the pipe that keeps a private server alive: were it collected,
+	// its file would close and the server end. Nil for a server elsewhere.
+	hold io.Closer
+}
+
+// startPrivate starts a server for this process alone.
+func startPrivate() (source, error) {
 	bin, err := binaries()
 	if err != nil {
-		return "", err
+		return source{}, err
 	}
 	owner, err := serverUser()
 	if err != nil {
-		return "", err
+		return source{}, err
 	}
 	dir, err := os.MkdirTemp("", "countersign-pg")
 	if err != nil {
-		return "", fmt.Errorf("directory of the private server: %w", err)
+		return source{}, fmt.Errorf("directory of the private server: %w", err)
 	}
 	cmd := osexec.Command("/bin/sh", "-c", supervisor, "sh", bin, dir) //nolint:noctx // it lives as long as the process, not as long as a call
 	cmd.Dir = dir
@@ -59,37 +68,31 @@ func startPrivate() (string, error) {
 	if owner != nil {
 		cmd.SysProcAttr.Credential = owner
 		if err := os.Chown(dir, int(owner.Uid), int(owner.Gid)); err != nil {
-			return "", fmt.Errorf("directory of the private server: %w", err)
+			return source{}, fmt.Errorf("directory of the private server: %w", err)
 		}
 	}
-	// The write end stays open, unreferenced by anything that would close it,
-	// until the process is gone.
-	if _, err := cmd.StdinPipe(); err != nil {
-		return "", fmt.Errorf("private server: %w", err)
+	hold, err := cmd.StdinPipe()
+	if err != nil {
+		return source{}, fmt.Errorf("private server: %w", err)
 	}
 	out, err := cmd.StdoutPipe()
 	if err != nil {
-		return "", fmt.Errorf("private server: %w", err)
+		return source{}, fmt.Errorf("private server: %w", err)
 	}
 	if err := cmd.Start(); err != nil {
-		return "", fmt.Errorf("private server: %w", err)
+		return source{}, fmt.Errorf("private server: %w", err)
 	}
 	said := bufio.NewScanner(out)
 	var lines []string
 	for said.Scan() {
 		if said.Text() == "ready" {
-			// cmd is kept reachable so that no finalizer closes the pipe.
-			running = cmd
-			return "postgres:///postgres?" + url.Values{"host": {dir}, "user": {"postgres"}}.Encode(), nil
+			return source{"postgres:///postgres?" + url.Values{"host": {dir}, "user": {"postgres"}}.Encode(), hold}, nil
 		}
 		lines = append(lines, said.Text())
 	}
 	_ = cmd.Wait()
-	return "", fmt.Errorf("private server did not start:\n%s", strings.Join(lines, "\n"))
+	return source{}, fmt.Errorf("private server did not start:\n%s", strings.Join(lines, "\n"))
 }
-
-// running holds the supervisor and with it the pipe.
-var running *osexec.Cmd
 
 // binaries is the directory of the newest installed server.
 func binaries() (string, error) {
