@@ -1,0 +1,78 @@
+package webhook
+
+import (
+	"io"
+	"log/slog"
+	"net/http"
+)
+
+// emptyTwiML answers Twilio without a text to anybody.
+const emptyTwiML = "<Response></Response>"
+
+// Options are what both doors share. The zero value logs and counts nothing.
+type Options struct {
+	Log     *slog.Logger                    // refusals, without any part of the message
+	Observe func(status int, reason string) // called once per request, for counters; reason "stored" with 200
+}
+
+// reader proves and parses one request.
+type reader func(*http.Request) (Inbound, *Refusal)
+
+// door is read, store, answer: one order for both providers.
+type door struct {
+	read    reader
+	intake  Intake
+	log     *slog.Logger
+	observe func(int, string)
+}
+
+func newDoor(read reader, intake Intake, o Options) http.Handler {
+	d := &door{read: read, intake: intake, log: o.Log, observe: o.Observe}
+	if d.log == nil {
+		d.log = slog.New(slog.DiscardHandler)
+	}
+	if d.observe == nil {
+		d.observe = func(int, string) {}
+	}
+	return d
+}
+
+// NewTwilioHandler serves POST /webhooks/twilio/messages:
+//
+//	200 text/xml  stored, or stored before
+//	400           malformed, or not for our account or number
+//	403           signature absent, doubled or wrong
+//	405           not POST
+//	413           over MaxBody
+//	415           not a form (JSON is not supported: its body is not signed)
+//	503           could not be stored; Twilio tries again
+func NewTwilioHandler(t *Twilio, intake Intake, o Options) http.Handler {
+	return newDoor(t.Read, intake, o)
+}
+
+func (d *door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	in, refusal := d.read(r)
+	if refusal != nil {
+		if refusal.Status == http.StatusMethodNotAllowed {
+			w.Header().Set("Allow", http.MethodPost)
+		}
+		d.log.WarnContext(r.Context(), "inbound message refused", "status", refusal.Status, "reason", refusal.Reason)
+		d.refuse(w, refusal.Status, refusal.Reason)
+		return
+	}
+	if err := d.intake.Receive(r.Context(), in); err != nil {
+		// Not stored is not acknowledged. The error is the store's and is logged
+		// there; its text may quote a row, so it is not repeated here.
+		d.log.ErrorContext(r.Context(), "inbound message not stored", "message", in)
+		d.refuse(w, http.StatusServiceUnavailable, "not_stored")
+		return
+	}
+	d.observe(http.StatusOK, "stored")
+	w.Header().Set("Content-Type", "text/xml")
+	_, _ = io.WriteString(w, emptyTwiML)
+}
+
+func (d *door) refuse(w http.ResponseWriter, status int, reason string) {
+	d.observe(status, reason)
+	http.Error(w, reason, status)
+}
