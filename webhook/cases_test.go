@@ -6,6 +6,8 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+
+	"github.com/countersign/countersign/people"
 )
 
 // A proxy ends TLS: the process sees http://127.0.0.1:8080.
@@ -272,7 +274,7 @@ func TestCase_ID03_OtherRecipientsAreSeen(t *testing.T) {
 }
 
 func TestCase_ID05_OnlyTheExactFormIsAnAddress(t *testing.T) {
-	for from, want := range map[string]Address{
+	for from, want := range map[string]people.Address{
 		"+15005550101":            "sms:+15005550101",
 		"whatsapp:+15005550101":   "whatsapp:+15005550101", // another address than sms:, never folded into it
 		"15005550101":             "",

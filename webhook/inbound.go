@@ -7,6 +7,8 @@ import (
 	"log/slog"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/countersign/countersign/people"
 )
 
 // Names of the providers, as stored beside each message.
@@ -33,9 +35,9 @@ type Inbound struct {
 	// From is the sender's exact address, or empty when the provider gave none
 	// that could be answered: a short code, a name, a withheld number, another
 	// spelling of a number. Empty is nobody and must match nobody.
-	From    Address
-	FromRaw Text    // what the provider called the sender, for the record only
-	To      Address // our own number at which it arrived
+	From    people.Address
+	FromRaw Text           // what the provider called the sender, for the record only
+	To      people.Address // our own number at which it arrived
 
 	Body  Bytes // the text's exact bytes, outer spaces kept
 	Text  Text  // the same as valid UTF-8 without NUL
@@ -73,26 +75,6 @@ func (in Inbound) LogValue() slog.Value {
 func (in Inbound) Format(s fmt.State, _ rune) {
 	_, _ = io.WriteString(s, "inbound "+in.Provider+" "+in.ProviderSID)
 }
-
-// Address is channel and stable id, such as "sms:+12025550102",
-// "whatsapp:+12025550102" or "sim:alex". string(a) is the address; printing or
-// logging an Address shows its channel only.
-type Address string
-
-// String shows the channel only; string(a) converts.
-func (a Address) String() string {
-	channel, _, found := strings.Cut(string(a), ":")
-	if !found {
-		return "[no address]"
-	}
-	return channel + ":[redacted]"
-}
-
-// GoString is String, for %#v.
-func (a Address) GoString() string { return a.String() }
-
-// LogValue is String, for slog.
-func (a Address) LogValue() slog.Value { return slog.StringValue(a.String()) }
 
 // Text is a person's words. string(t) is the words; printing or logging a Text
 // shows its length only.

@@ -7,11 +7,13 @@ import (
 	"strings"
 
 	"github.com/go-json-experiment/json"
+
+	"github.com/countersign/countersign/people"
 )
 
 // SimNumber is our own number on the simulated phone, as +12025550199 would be
 // on Twilio.
-const SimNumber Address = "sim:countersign"
+const SimNumber people.Address = "sim:countersign"
 
 // NewSimHandler serves POST /webhooks/sim/messages, the simulated phone:
 //
@@ -53,11 +55,11 @@ func readSim(r *http.Request) (Inbound, *Refusal) {
 	if err := json.Unmarshal(raw, &m, json.RejectUnknownMembers(true)); err != nil {
 		return Inbound{}, &Refusal{http.StatusBadRequest, "json"}
 	}
-	if !simWord(m.ID, 128) {
+	if !simID(m.ID) {
 		return Inbound{}, &Refusal{http.StatusBadRequest, "id"}
 	}
-	name, found := strings.CutPrefix(m.Address, "sim:")
-	if !found || !simWord(name, 64) || Address(m.Address) == SimNumber { // mutant: webhook.sim-address
+	from, err := people.ParseAddress(m.Address)
+	if err != nil || from.Channel() != "sim" || from == SimNumber { // mutant: webhook.sim-address
 		return Inbound{}, &Refusal{http.StatusBadRequest, "address"}
 	}
 	if m.Text == nil {
@@ -68,8 +70,8 @@ func readSim(r *http.Request) (Inbound, *Refusal) {
 	return Inbound{
 		Provider:    ProviderSim,
 		ProviderSID: m.ID,
-		From:        Address(m.Address),
-		FromRaw:     Text(m.Address),
+		From:        from,
+		FromRaw:     Text(from),
 		To:          SimNumber,
 		Body:        Bytes(*m.Text),
 		Text:        text,
@@ -104,10 +106,9 @@ func fromThisMachine(r *http.Request) bool {
 	return http.NewCrossOriginProtection().Check(r) == nil
 }
 
-// simWord reports 1 to limit ASCII letters, digits, dots, underscores or
-// hyphens.
-func simWord(s string, limit int) bool {
-	if s == "" || len(s) > limit {
+// simID reports 1 to 128 ASCII letters, digits, dots, underscores or hyphens.
+func simID(s string) bool {
+	if s == "" || len(s) > 128 {
 		return false
 	}
 	for _, c := range []byte(s) {

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/countersign/countersign/people"
 )
 
 // MaxBody is the largest request body taken, in bytes. Twilio's largest inbound
@@ -27,7 +29,7 @@ type TwilioConfig struct {
 type Twilio struct {
 	signature  Signature
 	accountSID string
-	numbers    map[Address]bool
+	numbers    map[people.Address]bool
 }
 
 // NewTwilio checks cfg. Every field is required.
@@ -42,7 +44,7 @@ func NewTwilio(cfg TwilioConfig) (*Twilio, error) {
 	if len(cfg.Numbers) == 0 {
 		return nil, errors.New("webhook: none of our own numbers is configured")
 	}
-	numbers := make(map[Address]bool, len(cfg.Numbers))
+	numbers := make(map[people.Address]bool, len(cfg.Numbers))
 	for i, wire := range cfg.Numbers {
 		address, ok := twilioAddress(wire)
 		if !ok {
@@ -185,28 +187,17 @@ func otherRecipients(f form) []string {
 // twilioAddress takes "+12025550102" or "whatsapp:+12025550102", in exactly
 // that form. Another spelling of the same number is not the same sender: to
 // fold spellings is to join senders.
-func twilioAddress(wire string) (Address, bool) {
-	channel, number := "sms", wire
-	if rest, found := strings.CutPrefix(wire, "whatsapp:"); found {
-		channel, number = "whatsapp", rest
-	}
-	if !e164(number) || withheld(number) {
+func twilioAddress(wire string) (people.Address, bool) {
+	if strings.HasPrefix(wire, "+") {
+		wire = "sms:" + wire
+	} else if !strings.HasPrefix(wire, "whatsapp:") {
 		return "", false
 	}
-	return Address(channel + ":" + number), true
-}
-
-// e164 reports + and 7 to 15 ASCII digits, the first not 0.
-func e164(s string) bool {
-	if len(s) < 8 || len(s) > 16 || s[0] != '+' || s[1] == '0' {
-		return false
+	address, err := people.ParseAddress(wire)
+	if err != nil || withheld(address.ID()) { // mutant: webhook.withheld
+		return "", false
 	}
-	for _, c := range []byte(s[1:]) {
-		if c < '0' || c > '9' {
-			return false
-		}
-	}
-	return true
+	return address, true
 }
 
 // withheld reports the numbers that Twilio writes for callers without one; they
