@@ -111,3 +111,9 @@ func labelsOf(ls []classifier.Label, to []string) []string {
 }
 
 func labels(ls []classifier.Label) []string { return labelsOf(ls, nil) }
+
+// Within says whether the reply is in a language of the blessed, or needs
+// none. It is what package calibration asks before code may act.
+func (r *Reader) Within(in classifier.Input, blessed []string) bool {
+	return r.Language(in).Within(blessed)
+}
