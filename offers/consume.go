@@ -1,0 +1,178 @@
+package offers
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/countersign/countersign/people"
+)
+
+// The yes.
+//
+// An offer is consumed by one UPDATE whose WHERE holds every condition; postgres/offers.go and sqlite/offers.go each
+// write it out. This file holds what the two share: what a win leaves behind, and why there was none. Nothing here
+// decides: [Snapshot.Why] reads facts after the fact, and at worst it explains badly.
+
+// Effects are the rows that a win leaves behind, made before the update so that its statement can carry them.
+type Effects struct {
+	State  OpState // of the operation: settling or approved
+	Ledger []byte  // body of the ledger row
+	Closer []byte
+	Events []NewEvent
+}
+
+// NewEvent is an event that has no place in the order yet.
+type NewEvent struct {
+	ID   string
+	Type EventType
+	Data []byte
+}
+
+// MakeEvent renders an event's data.
+func MakeEvent(t EventType, data any) (NewEvent, error) {
+	raw, err := json.Marshal(data)
+	if err != nil {
+		return NewEvent{}, fmt.Errorf("event %s: %w", t, err)
+	}
+	return NewEvent{ID: NewID(), Type: t, Data: raw}, nil
+}
+
+// Won makes the effects of consuming the offer, and the operation and offer as they are then.
+func (c ConsumeRequest) Won() (Operation, Effects, error) {
+	o := c.Offer
+	o.State, o.ClosedBy = Consumed, &c.Closer
+	state := OpApproved
+	if o.Settle > 0 {
+		state = OpSettling
+	}
+	op := o.Asked(state)
+	eff := Effects{State: state}
+	var err error
+	if eff.Closer, err = json.Marshal(c.Closer); err != nil {
+		return op, eff, fmt.Errorf("consume: %w", err)
+	}
+	eff.Ledger, err = json.Marshal(LedgerBody{
+		Operation: o.OperationID, Offer: o.ID, Tool: o.Tool, ArgsSHA256: o.ArgsSHA256, Message: c.MessageID,
+		Reading: c.Closer.Reading, P: c.Closer.P, Reader: c.Reading.Reader,
+	})
+	if err != nil {
+		return op, eff, fmt.Errorf("consume: %w", err)
+	}
+	closed, err := MakeEvent(OfferClosed, OfferData{Offer: o})
+	if err != nil {
+		return op, eff, err
+	}
+	eff.Events = append(eff.Events, closed)
+	if state == OpApproved {
+		approved, err := MakeEvent(OperationApproved, OperationData{Operation: op})
+		if err != nil {
+			return op, eff, err
+		}
+		eff.Events = append(eff.Events, approved)
+	}
+	return op, eff, nil
+}
+
+// LedgerBody is the body of a ledger row: ids, hashes and codes, never words of a person or an argument.
+type LedgerBody struct {
+	Operation  string  `json:"operation"`
+	Offer      string  `json:"offer,omitempty"`
+	Tool       string  `json:"tool,omitempty"`
+	ArgsSHA256 string  `json:"args_sha256,omitempty"`
+	Decision   string  `json:"decision,omitempty"`
+	Reason     string  `json:"reason,omitempty"`
+	Rule       string  `json:"rule,omitempty"`
+	Tier       string  `json:"tier,omitempty"`
+	Capability string  `json:"capability,omitempty"`
+	State      string  `json:"state,omitempty"`
+	Message    string  `json:"message,omitempty"`
+	Reading    string  `json:"reading,omitempty"`
+	P          float64 `json:"p,omitempty"`
+	Reader     string  `json:"reader,omitempty"`
+	By         string  `json:"by,omitempty"`
+	ResultSum  string  `json:"result_sha256,omitempty"`
+}
+
+// Snapshot is what a store read after an update had changed no row.
+type Snapshot struct {
+	Now time.Time
+
+	OfferFound  bool
+	PersonID    string
+	State       State
+	ConsumedBy  string
+	Address     people.Address
+	OurNumber   people.Address
+	ArgsSHA256  string
+	Binding     Digest
+	RootRunID   string
+	ExpiresAt   time.Time
+	AskedAt     time.Time // zero: never accepted
+	PersonState people.State
+	Tier        string
+
+	MessageFound     bool
+	MessagePersonID  string
+	MessageAddress   people.Address
+	MessageOurNumber people.Address
+	MessageDecided   bool
+	MessageNumber    int64
+	MessageRootRunID string
+	ReceivedAt       time.Time
+
+	Newest        int64 // number of the person's newest message
+	LastTextOffer string
+	LastTextState TextState
+	OtherLive     bool
+	OtherAsk      bool // another ask was on the screen within CrossWindow of this one's newest ask
+}
+
+// Why names the first condition that does not hold.
+func (s Snapshot) Why(c ConsumeRequest) Why {
+	holds := false
+	for _, t := range c.Tiers {
+		holds = holds || t == s.Tier
+	}
+	switch {
+	case !s.OfferFound:
+		return WhyGone
+	case !s.MessageFound || s.MessagePersonID != c.PersonID:
+		return WhyDecided
+	case s.PersonID != c.PersonID:
+		return WhyPerson
+	case s.PersonState != people.Active:
+		return WhySuspended
+	case !holds:
+		return WhyTier
+	case s.Address != s.MessageAddress || s.OurNumber != s.MessageOurNumber:
+		return WhyAddress
+	case s.RootRunID == s.MessageRootRunID:
+		return WhySameRun
+	case s.State == Consumed || s.State == Lapsed:
+		return WhyConsumed
+	case s.State.Closed():
+		return WhyClosed
+	case s.State != Open:
+		return WhyNotShown
+	case s.MessageDecided:
+		return WhyDecided
+	case !s.ExpiresAt.After(s.Now):
+		return WhyExpired
+	case s.ArgsSHA256 != c.Offer.ArgsSHA256 || s.Binding != c.Offer.BindingSHA256:
+		return WhyHash
+	case s.MessageNumber != s.Newest:
+		return WhyNewer
+	case s.OtherLive:
+		return WhySeveral
+	case s.LastTextOffer != c.Offer.ID:
+		return WhyLastText
+	case s.LastTextState != TextAccepted:
+		return WhyUnconfirmed
+	case s.ReceivedAt.Before(s.AskedAt.Add(c.MinRead)):
+		return WhyTooSoon
+	case s.OtherAsk && s.ReceivedAt.Before(s.AskedAt.Add(CrossFactor*c.MinRead)):
+		return WhyCrossed
+	}
+	return WhyUnexplained
+}

@@ -1,0 +1,46 @@
+package offers
+
+import (
+	"context"
+	"log/slog"
+
+	"github.com/countersign/countersign/people"
+)
+
+// Sender hands one text to a provider.
+type Sender interface {
+	// Send never panics and always answers; whatever leaves doubt about the provider having taken the text is
+	// OutcomeUnknown.
+	Send(ctx context.Context, m Outgoing) SendResult
+	// Limit is the longest body in characters that goes out as one message.
+	Limit() int
+}
+
+// Outgoing is one text for a provider.
+type Outgoing struct {
+	From people.Address
+	To   people.Address
+	Body string
+}
+
+// LogValue keeps the body and the numbers out of logs.
+func (m Outgoing) LogValue() slog.Value {
+	return slog.GroupValue(slog.String("channel", m.To.Channel()), slog.Int("bytes", len(m.Body)))
+}
+
+// Outcome of a send. The zero value is unknown.
+type Outcome uint8
+
+// Outcomes.
+const (
+	OutcomeUnknown  Outcome = iota // a time-out, a cut connection, an answer that cannot be read
+	OutcomeAccepted                // the provider has it
+	OutcomeRejected                // the provider refused it: nobody has seen it
+)
+
+// SendResult is a provider's answer.
+type SendResult struct {
+	Outcome    Outcome
+	ProviderID string
+	Code       int // the provider's error code, when rejected
+}

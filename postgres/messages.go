@@ -1,0 +1,170 @@
+package postgres
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/countersign/countersign/offers"
+	"github.com/countersign/countersign/people"
+)
+
+// receiveLock finds the person by address and our number and takes the lock, if there is a person.
+const receiveLock = `SELECT t.person_id FROM addresses a JOIN threads t ON t.person_id = a.person_id
+	WHERE a.address = $1 AND a.our_number = $2 FOR NO KEY UPDATE OF t`
+
+// receiveInsert numbers the message, stamps it after the lock is held, and makes its run. The run's tier is the
+// person's, from the table and nowhere else.
+const receiveInsert = `WITH who AS (
+  SELECT t.person_id, t.account_id, t.messages, p.tier, p.state
+  FROM addresses a JOIN threads t ON t.person_id = a.person_id JOIN people p ON p.id = a.person_id
+  WHERE a.address = $1 AND a.our_number = $2),
+m AS (
+  INSERT INTO messages (id, account_id, person_id, number, provider, provider_id, address, our_number, text, raw, lossy, quoted,
+    trust, run_id, received_at)
+  SELECT $3, coalesce(who.account_id, 'default'), who.person_id, who.messages + 1, $4, $5, $1, $2, $6, $7, $8, $9,
+    CASE WHEN who.state = 'active' THEN 'trusted' ELSE 'pending' END,
+    CASE WHEN who.state = 'active' THEN $10::uuid END, cs_now()
+  FROM (SELECT) one LEFT JOIN who ON true
+  ON CONFLICT (provider, provider_id) DO NOTHING
+  RETURNING id, account_id, person_id, number, trust, received_at),
+r AS (
+  INSERT INTO runs (id, account_id, person_id, tier, cause, message_id, root_id, tainted, interactive, created_at)
+  SELECT $10, m.account_id, m.person_id, who.tier, jsonb_build_object('message_id', m.id), m.id, $10, false, true, m.received_at
+  FROM m JOIN who ON who.person_id = m.person_id WHERE m.trust = 'trusted'),
+u AS (UPDATE threads SET messages = m.number FROM m WHERE threads.person_id = m.person_id)
+SELECT id FROM m`
+
+// contextOf is everything that a decision about a message needs, in one query: the message, its person's tier, at
+// most four earlier messages of the last 24 hours, and the live offers.
+const contextOf = `SELECT m.id, m.account_id, coalesce(m.person_id::text, ''), coalesce(m.run_id::text, ''), m.trust = 'trusted', m.lossy,
+  m.decided_at IS NOT NULL, m.text, m.quoted, coalesce(r.tier, ''),
+  coalesce((SELECT t.messages > m.number FROM threads t WHERE t.person_id = m.person_id), false),
+  ARRAY(SELECT e.text FROM messages e WHERE e.person_id = m.person_id AND e.number < m.number AND e.trust = 'trusted'
+    AND e.received_at > m.received_at - interval '24 hours' ORDER BY e.number DESC LIMIT 4)
+FROM messages m LEFT JOIN runs r ON r.id = m.run_id WHERE m.provider = $1 AND m.provider_id = $2`
+
+// liveOffers is the other half of the context, in the same round trip.
+const liveOffers = `SELECT ` + offerColumns + ` FROM messages m JOIN offers o ON o.person_id = m.person_id AND o.state IN ('sending', 'open')
+	JOIN operations x ON x.id = o.operation_id
+	WHERE m.provider = $1 AND m.provider_id = $2 ORDER BY o.created_at, o.id`
+
+// Receive implements [offers.Inbox]: lock, insert and context are one pipeline, one transaction and one round trip.
+func (s *Store) Receive(ctx context.Context, in offers.Inbound) (offers.Received, error) {
+	var b pgx.Batch
+	var inserted bool
+	var r offers.Received
+	b.Queue(receiveLock, string(in.Address), string(in.OurNumber)).Exec(discard)
+	b.Queue(receiveInsert, string(in.Address), string(in.OurNumber), offers.NewID(), in.Provider, in.ProviderID,
+		in.Text, in.Raw, in.Lossy, in.Quoted, offers.NewID()).Query(func(rows pgx.Rows) error {
+		inserted = rows.Next()
+		rows.Close()
+		return rows.Err()
+	})
+	queueContext(&b, &r, in.Provider, in.ProviderID)
+	if err := s.pool.SendBatch(ctx, &b).Close(); err != nil {
+		return offers.Received{}, fmt.Errorf("receive: %w", err)
+	}
+	r.Duplicate = !inserted
+	return r, nil
+}
+
+// Context implements [offers.Inbox].
+func (s *Store) Context(ctx context.Context, messageID string) (offers.Received, error) {
+	var provider, id string
+	err := s.pool.QueryRow(ctx, `SELECT provider, provider_id FROM messages WHERE id = $1`, messageID).Scan(&provider, &id)
+	if err != nil {
+		return offers.Received{}, fmt.Errorf("context: %w", notFound(err))
+	}
+	var b pgx.Batch
+	var r offers.Received
+	queueContext(&b, &r, provider, id)
+	if err := s.pool.SendBatch(ctx, &b).Close(); err != nil {
+		return offers.Received{}, fmt.Errorf("context: %w", err)
+	}
+	return r, nil
+}
+
+func queueContext(b *pgx.Batch, r *offers.Received, provider, id string) {
+	b.Queue(contextOf, provider, id).QueryRow(func(row pgx.Row) error {
+		err := row.Scan(&r.MessageID, &r.AccountID, &r.PersonID, &r.RunID, &r.Trusted, &r.Lossy, &r.Decided, &r.Text, &r.Quoted,
+			&r.Tier, &r.Overtaken, &r.Earlier)
+		return notFound(err)
+	})
+	b.Queue(liveOffers, provider, id).Query(func(rows pgx.Rows) (err error) {
+		r.Live, err = pgx.CollectRows(rows, scanOffer)
+		return err
+	})
+}
+
+func discard(pgconn.CommandTag) error { return nil }
+
+// Undecided implements [offers.Inbox].
+func (s *Store) Undecided(ctx context.Context, age time.Duration, limit int) ([]string, error) {
+	rows, err := s.pool.Query(ctx, `SELECT id::text FROM messages WHERE decided_at IS NULL AND trust = 'trusted'
+		AND received_at <= cs_now() - $1::interval ORDER BY received_at, id LIMIT $2`, age, limit)
+	if err != nil {
+		return nil, fmt.Errorf("undecided: %w", err)
+	}
+	return pgx.CollectRows(rows, pgx.RowTo[string])
+}
+
+// decide marks a message as decided inside a transaction. *offers.Refusal: it was decided before, or is not the person's.
+func (th *thread) decide(ctx context.Context, messageID string, reading offers.ReadingRecord) error {
+	raw, err := json.Marshal(reading)
+	if err != nil {
+		return fmt.Errorf("reading: %w", err)
+	}
+	tag, err := th.tx.Exec(ctx, `UPDATE messages SET decided_at = $3, reading = $4 WHERE id = $1 AND person_id = $2 AND decided_at IS NULL`,
+		messageID, th.personID, th.now, raw)
+	if err != nil {
+		return err
+	}
+	if tag.RowsAffected() == 0 {
+		return &offers.Refusal{Why: offers.WhyDecided}
+	}
+	return nil
+}
+
+// Pass implements [offers.Inbox].
+func (s *Store) Pass(ctx context.Context, p offers.PassRequest) error {
+	err := s.inThread(ctx, p.PersonID, func(th *thread) error {
+		if err := th.decide(ctx, p.MessageID, p.Reading); err != nil {
+			return err
+		}
+		if err := th.event(p.Type, p.Data); err != nil {
+			return err
+		}
+		if p.Reask == "" {
+			return nil
+		}
+		return th.reask(ctx, p.Reask, p.ReaskText)
+	})
+	if err != nil {
+		return fmt.Errorf("pass: %w", err)
+	}
+	return nil
+}
+
+// reask puts an offer's question in line again while that still makes sense.
+func (th *thread) reask(ctx context.Context, offerID, body string) error {
+	var addr, our string
+	err := th.tx.QueryRow(ctx, `UPDATE offers SET reasks = reasks + 1
+		WHERE id = $1 AND person_id = $2 AND state = 'open' AND expires_at > cs_now() AND reasks < $3
+		AND (SELECT count(*) FROM texts t WHERE t.person_id = $2 AND t.kind IN ('reask', 'notice')
+		  AND t.queued_at > cs_now() - interval '1 hour') < $4
+		RETURNING address, our_number`, offerID, th.personID, offers.MaxReasks, offers.HourlyTexts).Scan(&addr, &our)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	th.text(offers.TextReask, offerID, people.Address(addr), people.Address(our), body)
+	return nil
+}

@@ -1,0 +1,501 @@
+package postgres
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/countersign/countersign/ledger"
+	"github.com/countersign/countersign/offers"
+)
+
+// offerColumns are read from offers o joined with operations x.
+const offerColumns = `o.id, o.operation_id, o.account_id, o.person_id, o.run_id, o.root_run_id, o.address, o.our_number, o.state,
+	o.present, o.tool, o.capability, x.args, encode(o.args_sha256, 'hex'), o.binding_sha256, o.label, o.shown_text, o.ask_line,
+	o.policy_version, o.ttl_us, o.settle_us, coalesce(o.supersedes::text, ''), o.shown_at, o.expires_at, o.closed_by,
+	x.kind, x.reason, x.detail`
+
+const fromOffers = ` FROM offers o JOIN operations x ON x.id = o.operation_id `
+
+func scanOffer(row pgx.CollectableRow) (offers.Offer, error) {
+	var o offers.Offer
+	var args, binding, closer []byte
+	var ttl, settle int64
+	err := row.Scan(&o.ID, &o.OperationID, &o.AccountID, &o.PersonID, &o.RunID, &o.RootRunID, &o.Address, &o.OurNumber, &o.State,
+		&o.Present, &o.Tool, &o.Capability, &args, &o.ArgsSHA256, &binding, &o.Label, &o.ShownText, &o.AskLine,
+		&o.PolicyVersion, &ttl, &settle, &o.Supersedes, &o.ShownAt, &o.ExpiresAt, &closer,
+		&o.Kind, &o.Reason, &o.Detail)
+	if err != nil {
+		return o, err
+	}
+	o.Args = args
+	copy(o.BindingSHA256[:], binding)
+	o.TTL, o.Settle = time.Duration(ttl)*time.Microsecond, time.Duration(settle)*time.Microsecond
+	o.ExpiresAt = o.ExpiresAt.UTC()
+	if o.ShownAt != nil {
+		*o.ShownAt = o.ShownAt.UTC()
+	}
+	if closer != nil {
+		o.ClosedBy = new(offers.Closer)
+		if err := json.Unmarshal(closer, o.ClosedBy); err != nil {
+			return o, fmt.Errorf("closed_by: %w", err)
+		}
+	}
+	return o, nil
+}
+
+// querier is a pool or a transaction.
+type querier interface {
+	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
+	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
+}
+
+func oneOffer(ctx context.Context, q querier, where string, args ...any) (offers.Offer, error) {
+	rows, err := q.Query(ctx, `SELECT `+offerColumns+fromOffers+where, args...)
+	if err != nil {
+		return offers.Offer{}, err
+	}
+	o, err := pgx.CollectExactlyOneRow(rows, scanOffer)
+	if badID(err) {
+		err = pgx.ErrNoRows
+	}
+	return o, notFound(err)
+}
+
+// Offer implements [offers.Store].
+func (s *Store) Offer(ctx context.Context, accountID, id string) (offers.Offer, error) {
+	o, err := oneOffer(ctx, s.pool, `WHERE o.id = $1 AND o.account_id = $2`, id, accountID)
+	if err != nil {
+		return o, fmt.Errorf("offer: %w", err)
+	}
+	return o, nil
+}
+
+// Offers implements [offers.Store].
+func (s *Store) Offers(ctx context.Context, accountID string, f offers.Filter) ([]offers.Offer, error) {
+	limit := f.Limit
+	if limit == 0 {
+		limit = 100
+	}
+	rows, err := s.pool.Query(ctx, `SELECT `+offerColumns+fromOffers+`
+		WHERE o.account_id = $1 AND ($2 = '' OR o.person_id = nullif($2, '')::uuid) AND ($3 = '' OR o.state = $3)
+		ORDER BY o.created_at DESC, o.id DESC LIMIT $4`, accountID, f.PersonID, string(f.State), limit)
+	if err != nil {
+		return nil, fmt.Errorf("offers: %w", err)
+	}
+	list, err := pgx.CollectRows(rows, scanOffer)
+	if badID(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("offers: %w", err)
+	}
+	return list, nil
+}
+
+// Operation implements [offers.Store].
+func (s *Store) Operation(ctx context.Context, accountID, id string) (offers.Operation, error) {
+	op, err := oneOperation(ctx, s.pool, accountID, id)
+	if err != nil {
+		return op, fmt.Errorf("operation: %w", err)
+	}
+	return op, nil
+}
+
+func oneOperation(ctx context.Context, q querier, accountID, id string) (offers.Operation, error) {
+	op := offers.Operation{AccountID: accountID}
+	var args, result []byte
+	var offerID string
+	err := q.QueryRow(ctx, `SELECT x.id, x.run_id, x.person_id, x.kind, x.tool, x.args, encode(x.args_sha256, 'hex'), x.decision, x.reason,
+		x.rule, x.detail, x.tier, x.capability, x.state, x.begun_at, x.begun_by, x.result, coalesce(o.id::text, '')
+		FROM operations x LEFT JOIN offers o ON o.operation_id = x.id WHERE x.id = $1 AND x.account_id = $2`, id, accountID).
+		Scan(&op.ID, &op.RunID, &op.PersonID, &op.Kind, &op.Tool, &args, &op.ArgsSHA256, &op.Decision, &op.Reason,
+			&op.Rule, &op.Detail, &op.Tier, &op.Capability, &op.State, &op.BegunAt, &op.BegunBy, &result, &offerID)
+	if err != nil {
+		if badID(err) {
+			err = pgx.ErrNoRows
+		}
+		return op, notFound(err)
+	}
+	op.Args, op.Result = args, result
+	if op.BegunAt != nil {
+		*op.BegunAt = op.BegunAt.UTC()
+	}
+	if offerID != "" {
+		o, err := oneOffer(ctx, q, `WHERE o.id = $1`, offerID)
+		if err != nil {
+			return op, err
+		}
+		op.Offer = &o
+	}
+	return op, nil
+}
+
+// consumeLock is a statement of its own: see the package's comment.
+const consumeLock = `SELECT 1 FROM threads WHERE person_id = $1 FOR NO KEY UPDATE`
+
+// consume is the yes. Its UPDATE of offers holds every condition; ledger row, events, operation, message and the
+// thread's head follow from the row that it returns, and from nothing else.
+const consume = `WITH t AS (SELECT person_id, messages, ledger, head FROM threads WHERE person_id = $1),
+last AS (SELECT offer_id, state FROM texts WHERE person_id = $1 AND state <> 'rejected' ORDER BY number DESC LIMIT 1),
+c AS (
+  UPDATE offers o SET state = 'consumed', closed_at = cs_now(), closed_by = $4, consumed_by = m.id
+  FROM t, last, messages m, runs r, people p
+  WHERE o.id = $3 AND m.id = $2 AND r.id = m.run_id AND p.id = t.person_id
+    AND o.person_id = t.person_id                                   -- mutant: consume.person
+    AND m.person_id = t.person_id                                   -- mutant: consume.message_person
+    AND m.decided_at IS NULL                                        -- mutant: consume.message_undecided
+    AND p.state = 'active'                                          -- mutant: consume.active
+    AND p.tier = ANY($5)                                            -- mutant: consume.tier
+    AND o.address = m.address                                       -- mutant: consume.address
+    AND o.our_number = m.our_number                                 -- mutant: consume.our_number
+    AND o.root_run_id <> r.root_id                                  -- mutant: consume.root_run
+    AND o.state = 'open'                                            -- mutant: consume.open
+    AND o.expires_at > cs_now()                                     -- mutant: consume.expiry
+    AND o.args_sha256 = $6                                          -- mutant: consume.args
+    AND o.binding_sha256 = $7                                       -- mutant: consume.binding
+    AND m.number = t.messages                                       -- mutant: consume.newest
+    AND last.offer_id = o.id                                        -- mutant: consume.last_text
+    AND last.state = 'accepted'                                     -- mutant: consume.last_accepted
+    AND NOT EXISTS (SELECT 1 FROM offers y WHERE y.person_id = $1 AND y.state IN ('sending', 'open') AND y.id <> $3) -- mutant: consume.only_one
+    AND m.received_at >= o.asked_at + $8::interval                  -- mutant: consume.min_read
+    AND (m.received_at >= o.asked_at + $9::interval OR NOT EXISTS (SELECT 1 FROM offers y WHERE y.person_id = $1 AND y.id <> $3 AND y.sent_at IS NOT NULL AND y.state <> 'undeliverable' AND coalesce(y.closed_at > o.asked_at - $10::interval, true))) -- mutant: consume.crossed
+  RETURNING o.operation_id, o.account_id, o.closed_at, o.settle_us),
+l AS (
+  INSERT INTO ledger (account_id, person_id, number, at, kind, operation_id, body, prev, hash)
+  SELECT c.account_id, $1, t.ledger + 1, c.closed_at, 'consumed', c.operation_id, $11, t.head,
+    sha256(t.head || int8send(t.ledger + 1) || int8send((extract(epoch FROM c.closed_at) * 1000000)::bigint) || sha256($11::bytea))
+  FROM c, t RETURNING number, hash),
+h AS (UPDATE threads SET ledger = l.number, head = l.hash FROM l WHERE threads.person_id = $1),
+x AS (
+  UPDATE operations SET state = $12, approved_at = CASE WHEN c.settle_us = 0 THEN c.closed_at END,
+    settle_until = CASE WHEN c.settle_us > 0 THEN c.closed_at + c.settle_us * interval '1 microsecond' END
+  FROM c WHERE operations.id = c.operation_id),
+d AS (UPDATE messages SET decided_at = c.closed_at, reading = $13 FROM c WHERE messages.id = $2),
+e AS (
+  INSERT INTO events (id, account_id, type, at, data)
+  SELECT n.id, c.account_id, n.type, c.closed_at, n.data FROM c, unnest($14::uuid[], $15::text[], $16::text[]) AS n (id, type, data))
+SELECT EXISTS (SELECT 1 FROM offers q WHERE q.person_id = $1 AND q.state = 'queued') FROM c`
+
+// Consume implements [offers.Inbox].
+func (s *Store) Consume(ctx context.Context, c offers.ConsumeRequest) (offers.Win, error) {
+	op, eff, err := c.Won()
+	if err != nil {
+		return offers.Win{}, err
+	}
+	reading, err := json.Marshal(c.Reading)
+	if err != nil {
+		return offers.Win{}, fmt.Errorf("consume: %w", err)
+	}
+	sum, err := offers.ParseHex(c.Offer.ArgsSHA256)
+	if err != nil {
+		return offers.Win{}, err
+	}
+	ids, types, data := make([]string, 0, 2), make([]string, 0, 2), make([]string, 0, 2)
+	for _, e := range eff.Events {
+		ids, types, data = append(ids, e.ID), append(types, string(e.Type)), append(data, string(e.Data))
+	}
+	var won []bool
+	var b pgx.Batch
+	b.Queue(consumeLock, c.PersonID).Exec(discard)
+	b.Queue(consume, c.PersonID, c.MessageID, c.Offer.ID, eff.Closer, c.Tiers, sum[:], c.Offer.BindingSHA256[:],
+		c.MinRead, offers.CrossFactor*c.MinRead, offers.CrossWindow, eff.Ledger, string(eff.State), reading, ids, types, data).
+		Query(func(rows pgx.Rows) (err error) {
+			won, err = pgx.CollectRows(rows, pgx.RowTo[bool])
+			return err
+		})
+	if err := s.pool.SendBatch(ctx, &b).Close(); err != nil {
+		return offers.Win{}, fmt.Errorf("consume: %w", err)
+	}
+	switch len(won) {
+	case 0:
+		return s.explain(ctx, c)
+	case 1:
+		return offers.Win{Offer: *op.Offer, Operation: op, Queued: won[0]}, nil
+	}
+	return offers.Win{}, fmt.Errorf("consume: %d rows for one offer", len(won))
+}
+
+// snapshot reads what offers.Snapshot.Why explains a refusal from.
+const snapshot = `SELECT cs_now(), o.id IS NOT NULL, coalesce(o.person_id::text, ''), coalesce(o.state, ''), coalesce(o.consumed_by::text, ''),
+  coalesce(o.address, ''), coalesce(o.our_number, ''), coalesce(encode(o.args_sha256, 'hex'), ''), coalesce(o.binding_sha256, ''),
+  coalesce(o.root_run_id::text, ''), o.expires_at, o.asked_at, p.state, p.tier,
+  m.id IS NOT NULL, coalesce(m.person_id::text, ''), coalesce(m.address, ''), coalesce(m.our_number, ''), m.decided_at IS NOT NULL,
+  coalesce(m.number, 0), coalesce(r.root_id::text, ''), m.received_at,
+  t.messages, coalesce(last.offer_id::text, ''), coalesce(last.state, ''),
+  EXISTS (SELECT 1 FROM offers y WHERE y.person_id = t.person_id AND y.state IN ('sending', 'open') AND y.id <> $3),
+  EXISTS (SELECT 1 FROM offers y WHERE y.person_id = t.person_id AND y.id <> $3 AND y.sent_at IS NOT NULL AND y.state <> 'undeliverable'
+    AND coalesce(y.closed_at > o.asked_at - $4::interval, true))
+FROM threads t JOIN people p ON p.id = t.person_id LEFT JOIN offers o ON o.id = $3 LEFT JOIN messages m ON m.id = $2
+LEFT JOIN runs r ON r.id = m.run_id
+LEFT JOIN LATERAL (SELECT offer_id, state FROM texts WHERE person_id = t.person_id AND state <> 'rejected' ORDER BY number DESC LIMIT 1) last ON true
+WHERE t.person_id = $1`
+
+// explain says why no row changed, or finds this same message's own win.
+func (s *Store) explain(ctx context.Context, c offers.ConsumeRequest) (offers.Win, error) {
+	var sn offers.Snapshot
+	var binding []byte
+	var expires, asked, received *time.Time
+	err := s.pool.QueryRow(ctx, snapshot, c.PersonID, c.MessageID, c.Offer.ID, offers.CrossWindow).Scan(&sn.Now, &sn.OfferFound, &sn.PersonID,
+		&sn.State, &sn.ConsumedBy, &sn.Address, &sn.OurNumber, &sn.ArgsSHA256, &binding, &sn.RootRunID, &expires, &asked,
+		&sn.PersonState, &sn.Tier, &sn.MessageFound, &sn.MessagePersonID, &sn.MessageAddress, &sn.MessageOurNumber, &sn.MessageDecided,
+		&sn.MessageNumber, &sn.MessageRootRunID, &received, &sn.Newest, &sn.LastTextOffer, &sn.LastTextState, &sn.OtherLive, &sn.OtherAsk)
+	if err != nil {
+		return offers.Win{}, fmt.Errorf("consume: explain: %w", notFound(err))
+	}
+	copy(sn.Binding[:], binding)
+	sn.ExpiresAt, sn.AskedAt, sn.ReceivedAt = deref(expires), deref(asked), deref(received)
+	if sn.ConsumedBy == c.MessageID {
+		op, err := oneOperation(ctx, s.pool, c.Offer.AccountID, c.Offer.OperationID)
+		if err != nil {
+			return offers.Win{}, fmt.Errorf("consume: own win: %w", err)
+		}
+		return offers.Win{Offer: *op.Offer, Operation: op, Repeat: true}, nil
+	}
+	return offers.Win{}, &offers.Refusal{Why: sn.Why(c)}
+}
+
+func deref(t *time.Time) time.Time {
+	if t == nil {
+		return time.Time{}
+	}
+	return *t
+}
+
+// closeByReply ends an offer on a no or a change: cautious about whose answer it is and to what, but not about how sure a yes is.
+const closeByReply = `UPDATE offers o SET state = $4, closed_at = $5, closed_by = $6
+  FROM messages m
+  WHERE o.id = $3 AND m.id = $2 AND o.person_id = $1 AND m.person_id = $1
+    AND o.state = 'open' AND o.expires_at > cs_now()
+    AND o.address = m.address AND o.our_number = m.our_number
+    AND m.number = (SELECT messages FROM threads WHERE person_id = $1)
+    AND o.id = (SELECT offer_id FROM texts WHERE person_id = $1 AND state <> 'rejected' ORDER BY number DESC LIMIT 1)
+    AND NOT EXISTS (SELECT 1 FROM offers y WHERE y.person_id = $1 AND y.state IN ('sending', 'open') AND y.id <> $3)`
+
+// CloseByReply implements [offers.Inbox].
+func (s *Store) CloseByReply(ctx context.Context, c offers.CloseRequest) (offers.Offer, error) {
+	var o offers.Offer
+	err := s.inThread(ctx, c.PersonID, func(th *thread) error {
+		if err := th.decide(ctx, c.MessageID, c.Reading); err != nil {
+			return err
+		}
+		closer, err := json.Marshal(c.Closer)
+		if err != nil {
+			return err
+		}
+		tag, err := th.tx.Exec(ctx, closeByReply, c.PersonID, c.MessageID, c.Offer.ID, string(c.State), th.now, closer)
+		if err != nil {
+			return err
+		}
+		if tag.RowsAffected() == 0 {
+			return errNotClosed
+		}
+		if o, err = th.closed(ctx, c.Offer.ID, c.State, offers.LedgerBody{Message: c.MessageID, Reading: c.Closer.Reading, P: c.Closer.P}); err != nil {
+			return err
+		}
+		if c.Tell != nil {
+			if err := th.event(offers.MessageReceived, *c.Tell); err != nil {
+				return err
+			}
+		}
+		if c.Receipt != "" {
+			if err := th.say(ctx, offers.TextReceipt, c.Receipt); err != nil {
+				return err
+			}
+		}
+		return th.advance(ctx)
+	})
+	if errors.Is(err, errNotClosed) {
+		_, err = s.explain(ctx, offers.ConsumeRequest{Offer: c.Offer, MessageID: c.MessageID, PersonID: c.PersonID})
+		var r *offers.Refusal
+		// A no needs no tier: what explain says of tiers is not why.
+		if errors.As(err, &r) && r.Why == offers.WhyTier {
+			r.Why = offers.WhyUnexplained
+		}
+	}
+	if err != nil {
+		return o, fmt.Errorf("close by reply: %w", err)
+	}
+	return o, nil
+}
+
+var errNotClosed = errors.New("no row")
+
+// closed does what follows from an offer row that this transaction has just closed: operation, ledger, events.
+func (th *thread) closed(ctx context.Context, offerID string, state offers.State, body offers.LedgerBody) (offers.Offer, error) {
+	o, err := oneOffer(ctx, th.tx, `WHERE o.id = $1`, offerID)
+	if err != nil {
+		return o, err
+	}
+	if _, err := th.tx.Exec(ctx, `UPDATE operations SET state = $2, closed_at = $3 WHERE id = $1`, o.OperationID, string(state), th.now); err != nil {
+		return o, err
+	}
+	// A show that never left has nothing to say any more.
+	if _, err := th.tx.Exec(ctx, `UPDATE texts SET state = 'rejected', ended_at = $2 WHERE person_id = $3 AND offer_id = $1 AND state = 'queued' AND kind IN ('show', 'reask')`,
+		offerID, th.now, th.personID); err != nil {
+		return o, err
+	}
+	body.Operation, body.Offer, body.Tool, body.ArgsSHA256, body.State = o.OperationID, o.ID, o.Tool, o.ArgsSHA256, string(state)
+	if o.ClosedBy != nil {
+		body.By = o.ClosedBy.By
+	}
+	if err := th.record(ledger.Closed, o.OperationID, body); err != nil {
+		return o, err
+	}
+	if err := th.event(offers.OfferClosed, offers.OfferData{Offer: o}); err != nil {
+		return o, err
+	}
+	return o, th.event(offers.OperationClosed, offers.OperationData{Operation: o.Asked(offers.OpState(state))})
+}
+
+// closeOffer ends a queued, sending or open offer of the locked person; false: it is closed already.
+func (th *thread) closeOffer(ctx context.Context, offerID string, state offers.State, by offers.Closer) (offers.Offer, bool, error) {
+	closer, err := json.Marshal(by)
+	if err != nil {
+		return offers.Offer{}, false, err
+	}
+	tag, err := th.tx.Exec(ctx, `UPDATE offers SET state = $3, closed_at = $4, closed_by = $5
+		WHERE id = $1 AND person_id = $2 AND state IN ('queued', 'sending', 'open')`, offerID, th.personID, string(state), th.now, closer)
+	if err != nil || tag.RowsAffected() == 0 {
+		return offers.Offer{}, false, err
+	}
+	o, err := th.closed(ctx, offerID, state, offers.LedgerBody{})
+	return o, true, err
+}
+
+// Withdraw implements [offers.Store].
+func (s *Store) Withdraw(ctx context.Context, accountID, id string, by offers.Closer) (offers.Offer, error) {
+	o, err := s.Offer(ctx, accountID, id)
+	if err != nil {
+		return o, err
+	}
+	err = s.inThread(ctx, o.PersonID, func(th *thread) error {
+		got, ok, err := th.closeOffer(ctx, id, offers.Withdrawn, by)
+		if err != nil {
+			return err
+		}
+		if !ok {
+			return offers.ErrOfferClosed
+		}
+		o = got
+		return th.advance(ctx)
+	})
+	if errors.Is(err, offers.ErrOfferClosed) {
+		if o, err = s.Offer(ctx, accountID, id); err == nil {
+			err = offers.ErrOfferClosed
+		}
+	}
+	if err != nil {
+		return o, fmt.Errorf("withdraw: %w", err)
+	}
+	return o, nil
+}
+
+// begin is the second check. Cancel, lapse and begin are conditional updates of this one row.
+const begin = `UPDATE operations x SET state = 'running', begun_at = $4, begun_by = $5
+  FROM people p
+  WHERE x.id = $1 AND x.person_id = $2 AND p.id = x.person_id
+    AND x.args_sha256 = $3                                                    -- mutant: begin.args
+    AND (x.state = 'allowed' OR x.state = 'approved')                         -- mutant: begin.state
+    AND (x.approved_at IS NULL OR x.approved_at + $6::interval > cs_now())    -- mutant: begin.deadline
+    AND p.state = 'active'                                                    -- mutant: begin.active
+    AND p.tier = ANY($7)                                                      -- mutant: begin.tier`
+
+// Begin implements [offers.Store].
+func (s *Store) Begin(ctx context.Context, b offers.BeginRequest) (offers.Operation, error) {
+	op, err := s.Operation(ctx, b.AccountID, b.OperationID)
+	if err != nil {
+		return op, err
+	}
+	err = s.inThread(ctx, op.PersonID, func(th *thread) error {
+		tag, err := th.tx.Exec(ctx, begin, op.ID, op.PersonID, b.ArgsSum[:], th.now, b.By, offers.BeginWithin, offers.TiersHolding(op.Capability))
+		if err != nil {
+			return err
+		}
+		if tag.RowsAffected() == 0 {
+			return errNotClosed
+		}
+		return th.record(ledger.Begun, op.ID, offers.LedgerBody{Operation: op.ID, Tool: op.Tool, ArgsSHA256: op.ArgsSHA256, By: b.By})
+	})
+	if err != nil && !errors.Is(err, errNotClosed) {
+		return op, fmt.Errorf("begin: %w", err)
+	}
+	refused := err != nil
+	if op, err = s.Operation(ctx, b.AccountID, b.OperationID); err != nil {
+		return op, err
+	}
+	if refused {
+		return op, fmt.Errorf("begin: %w", op.WhyNotBegun(b.ArgsSum))
+	}
+	return op, nil
+}
+
+// Finish implements [offers.Store].
+func (s *Store) Finish(ctx context.Context, f offers.FinishRequest) (offers.Operation, error) {
+	op, err := s.Operation(ctx, f.AccountID, f.OperationID)
+	if err != nil {
+		return op, err
+	}
+	err = s.inThread(ctx, op.PersonID, func(th *thread) error {
+		f.Result.At = th.now.UTC()
+		raw, sum, err := f.Result.Encode()
+		if err != nil {
+			return err
+		}
+		tag, err := th.tx.Exec(ctx, `UPDATE operations SET state = $2, result = $3, closed_at = $4 WHERE id = $1 AND state = 'running'`,
+			op.ID, f.Result.Status, raw, th.now)
+		if err != nil {
+			return err
+		}
+		if tag.RowsAffected() == 0 {
+			return errNotClosed
+		}
+		if op, err = oneOperation(ctx, th.tx, f.AccountID, f.OperationID); err != nil {
+			return err
+		}
+		if err := th.record(ledger.Result, op.ID, offers.LedgerBody{Operation: op.ID, Tool: op.Tool, State: string(op.State), ResultSum: sum}); err != nil {
+			return err
+		}
+		if err := th.event(offers.OperationClosed, offers.OperationData{Operation: op}); err != nil {
+			return err
+		}
+		if op.Offer == nil || f.Receipt == "" {
+			return nil
+		}
+		return th.say(ctx, offers.TextReceipt, f.Receipt)
+	})
+	if err != nil && !errors.Is(err, errNotClosed) {
+		return op, fmt.Errorf("finish: %w", err)
+	}
+	if err == nil {
+		return op, nil
+	}
+	if op, err = s.Operation(ctx, f.AccountID, f.OperationID); err != nil {
+		return op, err
+	}
+	if err := op.WhyNotFinished(f.Result); err != nil {
+		return op, fmt.Errorf("finish: %w", err)
+	}
+	return op, nil
+}
+
+// Ledger implements [offers.Store].
+func (s *Store) Ledger(ctx context.Context, accountID, personID string) ([]ledger.Row, error) {
+	rows, err := s.pool.Query(ctx, `SELECT number, at, kind, operation_id, body, prev, hash FROM ledger
+		WHERE person_id = $1 AND account_id = $2 ORDER BY number`, personID, accountID)
+	if err != nil {
+		return nil, fmt.Errorf("ledger: %w", err)
+	}
+	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (ledger.Row, error) {
+		r := ledger.Row{AccountID: accountID, PersonID: personID}
+		var prev, hash []byte
+		err := row.Scan(&r.Number, &r.At, &r.Kind, &r.OperationID, &r.Body, &prev, &hash)
+		copy(r.Prev[:], prev)
+		copy(r.Hash[:], hash)
+		return r, err
+	})
+}

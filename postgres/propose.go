@@ -1,0 +1,226 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/countersign/countersign/gate"
+	"github.com/countersign/countersign/offers"
+	"github.com/countersign/countersign/people"
+)
+
+// Propose implements [offers.Proposer].
+func (s *Store) Propose(ctx context.Context, p offers.Proposal, decide func(offers.Facts) (offers.Plan, error)) (op offers.Operation, again bool, err error) {
+	opID := offers.NewID()
+	err = pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
+		// The insert waits for a concurrent duplicate, and then finds its row.
+		tag, err := tx.Exec(ctx, `INSERT INTO idempotency (account_id, call, key, body_sha256, operation_id) VALUES ($1, $2, $3, $4, $5)
+			ON CONFLICT (account_id, call, key) DO NOTHING`, p.AccountID, p.Call, p.Key, p.BodySum[:], opID)
+		if err != nil {
+			return err
+		}
+		if tag.RowsAffected() == 0 {
+			again = true
+			return tx.QueryRow(ctx, `SELECT operation_id FROM idempotency WHERE account_id = $1 AND call = $2 AND key = $3 AND body_sha256 = $4`,
+				p.AccountID, p.Call, p.Key, p.BodySum[:]).Scan(&opID)
+		}
+		return s.propose(ctx, tx, opID, p, decide)
+	})
+	switch {
+	case again && errors.Is(err, pgx.ErrNoRows):
+		return op, false, offers.ErrIdempotencyConflict
+	case err != nil:
+		return op, false, fmt.Errorf("propose: %w", err)
+	}
+	op, err = s.Operation(ctx, p.AccountID, opID)
+	return op, again, err
+}
+
+func (s *Store) propose(ctx context.Context, tx pgx.Tx, opID string, p offers.Proposal, decide func(offers.Facts) (offers.Plan, error)) error {
+	personID, run, err := proposer(ctx, tx, p)
+	if err != nil {
+		return err
+	}
+	th, err := lock(ctx, tx, personID)
+	if err != nil {
+		return err
+	}
+	if th.accountID != p.AccountID {
+		return offers.ErrNotFound
+	}
+	if run != nil && !th.now.Before(run.CreatedAt.Add(offers.RunTTL)) {
+		return offers.ErrRunExpired
+	}
+	f := offers.Facts{Now: th.now, OperationID: opID}
+	if err := th.facts(ctx, &f, p.Address); err != nil {
+		return err
+	}
+	if run == nil {
+		run = &offers.Run{
+			ID: offers.NewID(), PersonID: personID, Tier: f.Person.Tier, Interactive: true, Tainted: true,
+			Cause: offers.Cause{Offer: true}, AccountID: p.AccountID, CreatedAt: th.now,
+		}
+		run.RootID = run.ID
+		_, err := tx.Exec(ctx, `INSERT INTO runs (id, account_id, person_id, tier, cause, root_id, tainted, interactive, created_at)
+			VALUES ($1, $2, $3, $4, $5, $1, true, true, $6)`, run.ID, p.AccountID, personID, run.Tier, run.Cause, th.now)
+		if err != nil {
+			return err
+		}
+	}
+	f.Run = *run
+	if p.Supersedes != "" {
+		old, err := oneOffer(ctx, tx, `WHERE o.id = $1 AND o.person_id = $2`, p.Supersedes, personID)
+		if err != nil {
+			return err
+		}
+		f.Superseded = &old
+	}
+	plan, err := decide(f)
+	if err != nil {
+		return err
+	}
+	return th.store(ctx, p, f, plan)
+}
+
+// proposer names the person, and the run where the proposal has one.
+func proposer(ctx context.Context, tx pgx.Tx, p offers.Proposal) (personID string, run *offers.Run, err error) {
+	switch {
+	case p.RunID != "":
+		run = &offers.Run{AccountID: p.AccountID}
+		err = tx.QueryRow(ctx, `SELECT id, person_id, tier, interactive, tainted, cause, coalesce(parent_id::text, ''), root_id, created_at
+			FROM runs WHERE id = $1 AND account_id = $2`, p.RunID, p.AccountID).
+			Scan(&run.ID, &run.PersonID, &run.Tier, &run.Interactive, &run.Tainted, &run.Cause, &run.ParentID, &run.RootID, &run.CreatedAt)
+		personID = run.PersonID
+	case p.PersonID != "":
+		err = tx.QueryRow(ctx, `SELECT id FROM people WHERE id = $1 AND account_id = $2`, p.PersonID, p.AccountID).Scan(&personID)
+	default:
+		err = tx.QueryRow(ctx, `SELECT person_id FROM addresses WHERE address = $1 AND account_id = $2 ORDER BY bound_at LIMIT 1`,
+			string(p.Address), p.AccountID).Scan(&personID)
+		if errors.Is(err, pgx.ErrNoRows) {
+			return "", nil, offers.ErrNoAddress
+		}
+	}
+	if badID(err) {
+		err = pgx.ErrNoRows
+	}
+	return personID, run, notFound(err)
+}
+
+// facts reads the rest under the lock. want, if set, is where the ask is to be shown.
+func (th *thread) facts(ctx context.Context, f *offers.Facts, want people.Address) error {
+	f.Person = people.Person{ID: th.personID, AccountID: th.accountID}
+	var b pgx.Batch
+	b.Queue(`SELECT name, tier, state FROM people WHERE id = $1`, th.personID).QueryRow(func(row pgx.Row) error {
+		return row.Scan(&f.Person.Name, &f.Person.Tier, &f.Person.State)
+	})
+	b.Queue(`SELECT address, our_number FROM addresses WHERE person_id = $1 AND ($2 = '' OR address = $2) ORDER BY bound_at, address LIMIT 1`,
+		th.personID, string(want)).Query(func(rows pgx.Rows) error {
+		defer rows.Close()
+		for rows.Next() {
+			if err := rows.Scan(&f.Address, &f.OurNumber); err != nil {
+				return err
+			}
+		}
+		return rows.Err()
+	})
+	b.Queue(`SELECT address FROM own_addresses WHERE account_id = $1 UNION
+		SELECT substr(address, strpos(address, ':') + 1) FROM addresses WHERE account_id = $1 ORDER BY 1`, th.accountID).Query(func(rows pgx.Rows) (err error) {
+		f.OwnAddresses, err = pgx.CollectRows(rows, pgx.RowTo[string])
+		return err
+	})
+	b.Queue(`SELECT asking_is_approving FROM accounts WHERE id = $1`, th.accountID).QueryRow(func(row pgx.Row) error {
+		return row.Scan(&f.AskingIsApproves)
+	})
+	if err := th.tx.SendBatch(ctx, &b).Close(); err != nil {
+		return err
+	}
+	f.Reachable = f.Person.State == people.Active && f.Address != ""
+	return nil
+}
+
+// store writes the operation, its offer, its ledger row and what they supersede.
+func (th *thread) store(ctx context.Context, p offers.Proposal, f offers.Facts, plan offers.Plan) error {
+	d := plan.Decision
+	row := offers.OperationRow(p, f, plan)
+	_, err := th.tx.Exec(ctx, `INSERT INTO operations (id, account_id, run_id, person_id, kind, tool, args, args_sha256, decision, reason, rule, detail,
+		tier, capability, state, created_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)`,
+		row.ID, th.accountID, row.RunID, th.personID, row.Kind, row.Tool, p.Args, p.ArgsSum[:], row.Decision, row.Reason, row.Rule, row.Detail,
+		row.Tier, row.Capability, string(row.State), th.now)
+	if err != nil {
+		return err
+	}
+	kind, body := offers.DecisionRecord(row)
+	if plan.Offer == nil {
+		if err := th.record(kind, row.ID, body); err != nil {
+			return err
+		}
+		return th.flush(ctx)
+	}
+	if d.Answer != gate.Ask {
+		return fmt.Errorf("an offer for the decision %v", d.Answer)
+	}
+	if f.Superseded != nil {
+		if _, ok, err := th.closeOffer(ctx, f.Superseded.ID, offers.Superseded, offers.Closer{By: offers.ByAgent}); err != nil {
+			return err
+		} else if !ok {
+			return offers.ErrOfferClosed
+		}
+	}
+	if err := th.insertOffer(ctx, p, f, plan, &body); err != nil {
+		return err
+	}
+	if err := th.record(kind, row.ID, body); err != nil {
+		return err
+	}
+	if err := th.advance(ctx); err != nil {
+		return err
+	}
+	return th.flush(ctx)
+}
+
+func (th *thread) insertOffer(ctx context.Context, p offers.Proposal, f offers.Facts, plan offers.Plan, body *offers.LedgerBody) error {
+	body.Offer = offers.NewID()
+	_, err := th.tx.Exec(ctx, `INSERT INTO offers (id, account_id, operation_id, person_id, run_id, root_run_id, address, our_number, state, present, tool,
+		capability, args_sha256, binding_sha256, label, shown_text, ask_line, policy_version, ttl_us, settle_us, supersedes, created_at, expires_at)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, 'queued', $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, nullif($20, '')::uuid, $21, $22)`,
+		body.Offer, th.accountID, f.OperationID, th.personID, f.Run.ID, f.Run.RootID, string(f.Address), string(f.OurNumber), string(p.Present), p.Tool,
+		string(plan.Decision.Capability), p.ArgsSum[:], plan.Offer.BindingSum[:], plan.Offer.Label, plan.Offer.ShownText, plan.Offer.AskLine,
+		plan.Offer.PolicyVersion, plan.Offer.TTL.Microseconds(), plan.Offer.Settle.Microseconds(), p.Supersedes, th.now, th.now.Add(offers.QueueTTL))
+	return err
+}
+
+// advance starts the next show: every queued offer that asked for now, and the oldest queued one if none is live.
+// Sending is committed with the text, before any provider is called.
+func (th *thread) advance(ctx context.Context) error {
+	rows, err := th.tx.Query(ctx, `UPDATE offers SET state = 'sending', sent_at = $2 WHERE id IN (
+		SELECT id FROM offers WHERE person_id = $1 AND state = 'queued' AND expires_at > $2 AND present = 'now'
+		UNION ALL
+		(SELECT q.id FROM offers q WHERE q.person_id = $1 AND q.state = 'queued' AND q.expires_at > $2
+		  AND NOT EXISTS (SELECT 1 FROM offers y WHERE y.person_id = $1 AND (y.state IN ('sending', 'open') OR (y.state = 'queued' AND y.present = 'now' AND y.expires_at > $2)))
+		  ORDER BY q.created_at, q.id LIMIT 1))
+		RETURNING id, address, our_number, shown_text, created_at`, th.personID, th.now)
+	if err != nil {
+		return err
+	}
+	type show struct {
+		id, addr, our, text string
+		at                  time.Time
+	}
+	shows, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (show, error) {
+		var s show
+		err := row.Scan(&s.id, &s.addr, &s.our, &s.text, &s.at)
+		return s, err
+	})
+	if err != nil {
+		return err
+	}
+	for _, s := range shows {
+		th.text(offers.TextShow, s.id, people.Address(s.addr), people.Address(s.our), s.text)
+	}
+	return nil
+}
+

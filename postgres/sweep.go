@@ -1,0 +1,192 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/countersign/countersign/ledger"
+	"github.com/countersign/countersign/offers"
+)
+
+// each runs fn under the lock of every person that the query names. The query is a hint; fn looks again.
+func (s *Store) each(ctx context.Context, what, query string, args []any, fn func(th *thread) (int, error)) (int, error) {
+	rows, err := s.pool.Query(ctx, query, args...)
+	if err != nil {
+		return 0, fmt.Errorf("%s: %w", what, err)
+	}
+	persons, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		return 0, fmt.Errorf("%s: %w", what, err)
+	}
+	total := 0
+	for _, id := range persons {
+		n := 0
+		err := s.inThread(ctx, id, func(th *thread) (err error) {
+			n, err = fn(th)
+			return err
+		})
+		if err != nil {
+			return total, fmt.Errorf("%s: %w", what, err)
+		}
+		total += n
+	}
+	return total, nil
+}
+
+func ids(ctx context.Context, tx pgx.Tx, query string, args ...any) ([]string, error) {
+	rows, err := tx.Query(ctx, query, args...)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, pgx.RowTo[string])
+}
+
+// Advance implements [offers.Sweeper].
+func (s *Store) Advance(ctx context.Context, personID string) (int, error) {
+	n := 0
+	err := s.inThread(ctx, personID, func(th *thread) error {
+		before := th.texts
+		err := th.advance(ctx)
+		n = int(th.texts - before)
+		return err
+	})
+	if err != nil {
+		return 0, fmt.Errorf("advance: %w", err)
+	}
+	return n, nil
+}
+
+// AdvanceAll implements [offers.Sweeper].
+func (s *Store) AdvanceAll(ctx context.Context) (int, error) {
+	return s.each(ctx, "advance", `SELECT DISTINCT person_id::text FROM offers q WHERE state = 'queued'
+		AND NOT EXISTS (SELECT 1 FROM offers y WHERE y.person_id = q.person_id AND y.state IN ('sending', 'open')) LIMIT 100`, nil,
+		func(th *thread) (int, error) {
+			before := th.texts
+			err := th.advance(ctx)
+			return int(th.texts - before), err
+		})
+}
+
+// ExpireDue implements [offers.Sweeper].
+func (s *Store) ExpireDue(ctx context.Context) (int, error) {
+	return s.each(ctx, "expire", `SELECT DISTINCT person_id::text FROM offers WHERE state IN ('queued', 'sending', 'open') AND expires_at <= cs_now() LIMIT 100`, nil,
+		func(th *thread) (int, error) {
+			due, err := ids(ctx, th.tx, `SELECT id::text FROM offers WHERE person_id = $1 AND state IN ('queued', 'sending', 'open') AND expires_at <= $2
+				ORDER BY created_at, id`, th.personID, th.now)
+			if err != nil {
+				return 0, err
+			}
+			for _, id := range due {
+				if _, _, err := th.closeOffer(ctx, id, offers.Expired, offers.Closer{By: offers.ByClock}); err != nil {
+					return 0, err
+				}
+			}
+			return len(due), th.advance(ctx)
+		})
+}
+
+// SettleDue implements [offers.Sweeper].
+func (s *Store) SettleDue(ctx context.Context) (int, error) {
+	return s.each(ctx, "settle", `SELECT DISTINCT person_id::text FROM operations WHERE state = 'settling' AND settle_until <= cs_now() LIMIT 100`, nil,
+		func(th *thread) (int, error) {
+			due, err := ids(ctx, th.tx, `UPDATE operations SET state = 'approved', approved_at = $2::timestamptz WHERE person_id = $1 AND state = 'settling' AND settle_until <= $2::timestamptz
+				RETURNING id::text`, th.personID, th.now)
+			if err != nil {
+				return 0, err
+			}
+			for _, id := range due {
+				op, err := oneOperation(ctx, th.tx, th.accountID, id)
+				if err != nil {
+					return 0, err
+				}
+				if err := th.event(offers.OperationApproved, offers.OperationData{Operation: op}); err != nil {
+					return 0, err
+				}
+			}
+			return len(due), nil
+		})
+}
+
+// LapseDue implements [offers.Sweeper].
+func (s *Store) LapseDue(ctx context.Context) (int, error) {
+	return s.each(ctx, "lapse", `SELECT DISTINCT person_id::text FROM operations WHERE state = 'approved' AND approved_at <= cs_now() - $1::interval LIMIT 100`,
+		[]any{offers.BeginWithin}, func(th *thread) (int, error) {
+			due, err := ids(ctx, th.tx, `UPDATE operations SET state = 'lapsed', closed_at = $2::timestamptz WHERE person_id = $1 AND state = 'approved'
+				AND approved_at <= $2::timestamptz - $3::interval RETURNING id::text`, th.personID, th.now, offers.BeginWithin)
+			if err != nil {
+				return 0, err
+			}
+			for _, id := range due {
+				if _, err := th.tx.Exec(ctx, `UPDATE offers SET state = 'lapsed' WHERE operation_id = $1 AND state = 'consumed'`, id); err != nil {
+					return 0, err
+				}
+				op, err := oneOperation(ctx, th.tx, th.accountID, id)
+				if err != nil {
+					return 0, err
+				}
+				if err := th.record(ledger.Closed, id, offers.LedgerBody{Operation: id, Tool: op.Tool, State: string(op.State), By: offers.ByClock}); err != nil {
+					return 0, err
+				}
+				if err := th.event(offers.OperationClosed, offers.OperationData{Operation: op}); err != nil {
+					return 0, err
+				}
+			}
+			return len(due), nil
+		})
+}
+
+// NoticeDue implements [offers.Sweeper].
+func (s *Store) NoticeDue(ctx context.Context, notice string) (int, error) {
+	return s.each(ctx, "notice", `SELECT DISTINCT person_id::text FROM operations WHERE state = 'approved' AND noticed_at IS NULL
+		AND approved_at <= cs_now() - $1::interval LIMIT 100`, []any{offers.NotPickedUp}, func(th *thread) (int, error) {
+		due, err := ids(ctx, th.tx, `UPDATE operations SET noticed_at = $2::timestamptz WHERE person_id = $1 AND state = 'approved' AND noticed_at IS NULL
+			AND approved_at <= $2::timestamptz - $3::interval RETURNING id::text`, th.personID, th.now, offers.NotPickedUp)
+		if err != nil || len(due) == 0 {
+			return 0, err
+		}
+		return len(due), th.say(ctx, offers.TextNotice, notice)
+	})
+}
+
+// ResendDue implements [offers.Sweeper].
+func (s *Store) ResendDue(ctx context.Context) (int, error) {
+	return s.each(ctx, "resend", `SELECT DISTINCT person_id::text FROM texts WHERE state IN ('sending', 'unknown') AND NOT resent
+		AND sending_at <= cs_now() - $1::interval LIMIT 100`, []any{offers.SendTimeout}, func(th *thread) (int, error) {
+		rows, err := th.tx.Query(ctx, `UPDATE texts SET state = 'unknown', ended_at = coalesce(ended_at, $2::timestamptz), resent = true
+			WHERE person_id = $1 AND state IN ('sending', 'unknown') AND NOT resent AND sending_at <= $2::timestamptz - $3::interval
+			RETURNING `+textColumns, th.personID, th.now, offers.SendTimeout)
+		if err != nil {
+			return 0, err
+		}
+		list, err := pgx.CollectRows(rows, scanText)
+		if err != nil {
+			return 0, err
+		}
+		for _, t := range list {
+			if err := th.resend(ctx, t); err != nil {
+				return 0, err
+			}
+		}
+		return len(list), nil
+	})
+}
+
+// resend shows an offer once more whose only text so far has an unknown outcome.
+func (th *thread) resend(ctx context.Context, t offers.Text) error {
+	if t.Kind != offers.TextShow {
+		return nil
+	}
+	var again bool
+	err := th.tx.QueryRow(ctx, `SELECT count(*) = 1 FROM offers o JOIN texts y ON y.person_id = o.person_id AND y.offer_id = o.id AND y.kind = 'show'
+		WHERE o.id = $1 AND o.person_id = $2 AND o.state = 'sending' AND o.expires_at > $3`, t.OfferID, th.personID, th.now).Scan(&again)
+	if err != nil && !errors.Is(err, pgx.ErrNoRows) {
+		return err
+	}
+	if again {
+		th.text(offers.TextShow, t.OfferID, t.Address, t.OurNumber, t.Body)
+	}
+	return nil
+}

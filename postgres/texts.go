@@ -1,0 +1,172 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/countersign/countersign/offers"
+	"github.com/countersign/countersign/people"
+)
+
+// Reserve implements [offers.Line].
+func (s *Store) Reserve(ctx context.Context) (*offers.Text, error) {
+	for {
+		// Only a hint: what counts is looked at again under the person's lock.
+		var personID string
+		err := s.pool.QueryRow(ctx, `SELECT t.person_id FROM texts t WHERE t.state = 'queued'
+			AND NOT EXISTS (SELECT 1 FROM texts y WHERE y.person_id = t.person_id AND y.state = 'sending')
+			ORDER BY t.queued_at LIMIT 1`).Scan(&personID)
+		if errors.Is(err, pgx.ErrNoRows) {
+			return nil, nil
+		}
+		if err != nil {
+			return nil, fmt.Errorf("reserve: %w", err)
+		}
+		t, err := s.reserveFor(ctx, personID)
+		if err != nil {
+			return nil, fmt.Errorf("reserve: %w", err)
+		}
+		if t != nil {
+			return t, nil
+		}
+	}
+}
+
+func (s *Store) reserveFor(ctx context.Context, personID string) (*offers.Text, error) {
+	var t *offers.Text
+	err := s.inThread(ctx, personID, func(th *thread) error {
+		rows, err := th.tx.Query(ctx, `UPDATE texts SET state = 'sending', sending_at = $2
+			WHERE id = (SELECT id FROM texts WHERE person_id = $1 AND state = 'queued' ORDER BY number LIMIT 1)
+			AND NOT EXISTS (SELECT 1 FROM texts y WHERE y.person_id = $1 AND y.state = 'sending')
+			RETURNING `+textColumns, personID, th.now)
+		if err != nil {
+			return err
+		}
+		list, err := pgx.CollectRows(rows, scanText)
+		if err == nil && len(list) == 1 {
+			t = &list[0]
+		}
+		return err
+	})
+	return t, err
+}
+
+const textColumns = `id, account_id, person_id, number, kind, coalesce(offer_id::text, ''), address, our_number, body, state, provider_id, code`
+
+func scanText(row pgx.CollectableRow) (offers.Text, error) {
+	var t offers.Text
+	err := row.Scan(&t.ID, &t.AccountID, &t.PersonID, &t.Number, &t.Kind, &t.OfferID, &t.Address, &t.OurNumber, &t.Body, &t.State, &t.ProviderID, &t.Code)
+	return t, err
+}
+
+// Sent implements [offers.Line].
+func (s *Store) Sent(ctx context.Context, textID string, res offers.SendResult) error {
+	var personID string
+	if err := s.pool.QueryRow(ctx, `SELECT person_id FROM texts WHERE id = $1`, textID).Scan(&personID); err != nil {
+		return fmt.Errorf("sent: %w", notFound(err))
+	}
+	err := s.inThread(ctx, personID, func(th *thread) error {
+		var t offers.Text
+		// A text that was given up as unknown may still be proved accepted; nothing turns back from accepted or rejected.
+		rows, err := th.tx.Query(ctx, `UPDATE texts SET state = $2, provider_id = $3, code = $4, ended_at = $5
+			WHERE id = $1 AND state IN ('sending', 'unknown') RETURNING `+textColumns,
+			textID, string(res.TextState()), res.ProviderID, res.Code, th.now)
+		if err != nil {
+			return err
+		}
+		if t, err = pgx.CollectExactlyOneRow(rows, scanText); err != nil {
+			return notFound(err)
+		}
+		if t.OfferID == "" {
+			return nil
+		}
+		switch t.State {
+		case offers.TextAccepted:
+			return th.accepted(ctx, t)
+		case offers.TextRejected:
+			if t.Kind != offers.TextShow {
+				return nil
+			}
+			if _, _, err := th.closeOffer(ctx, t.OfferID, offers.Undeliverable, offers.Closer{By: offers.ByCarrier}); err != nil {
+				return err
+			}
+			return th.advance(ctx)
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("sent: %w", err)
+	}
+	return nil
+}
+
+// accepted opens the offer that a show has brought to the screen, and moves the newest ask of an open one.
+func (th *thread) accepted(ctx context.Context, t offers.Text) error {
+	if _, err := th.tx.Exec(ctx, `UPDATE offers SET asked_at = $2 WHERE id = $1 AND state IN ('sending', 'open')`, t.OfferID, th.now); err != nil {
+		return err
+	}
+	tag, err := th.tx.Exec(ctx, `UPDATE offers SET state = 'open', shown_at = $2::timestamptz, expires_at = $2::timestamptz + ttl_us * interval '1 microsecond'
+		WHERE id = $1 AND state = 'sending'`, t.OfferID, th.now)
+	if err != nil || tag.RowsAffected() == 0 {
+		return err
+	}
+	o, err := oneOffer(ctx, th.tx, `WHERE o.id = $1`, t.OfferID)
+	if err != nil {
+		return err
+	}
+	return th.event(offers.OfferOpened, offers.OfferData{Offer: o})
+}
+
+// Say implements [offers.Line].
+func (s *Store) Say(ctx context.Context, accountID, personID string, kind offers.TextKind, body string) error {
+	err := s.inThread(ctx, personID, func(th *thread) error {
+		if th.accountID != accountID {
+			return offers.ErrNotFound
+		}
+		return th.say(ctx, kind, body)
+	})
+	if err != nil {
+		return fmt.Errorf("say: %w", err)
+	}
+	return nil
+}
+
+// say puts a text in line that is about no offer of its own. While exactly one offer is live and open, the text ends
+// with that offer's question and is then about it: the last thing on the screen stays the question.
+func (th *thread) say(ctx context.Context, kind offers.TextKind, body string) error {
+	rows, err := th.tx.Query(ctx, `SELECT `+offerColumns+fromOffers+`WHERE o.person_id = $1 AND o.state IN ('sending', 'open')`, th.personID)
+	if err != nil {
+		return err
+	}
+	live, err := pgx.CollectRows(rows, scanOffer)
+	if err != nil {
+		return err
+	}
+	if len(live) == 1 && live[0].State == offers.Open {
+		o := live[0]
+		th.text(kind, o.ID, o.Address, o.OurNumber, offers.WithQuestion(body, o))
+		return nil
+	}
+	var addr, our string
+	err = th.tx.QueryRow(ctx, `SELECT address, our_number FROM addresses WHERE person_id = $1 ORDER BY bound_at, address LIMIT 1`, th.personID).Scan(&addr, &our)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return nil // nobody to tell
+	}
+	if err != nil {
+		return err
+	}
+	th.text(kind, "", people.Address(addr), people.Address(our), body)
+	return nil
+}
+
+// Texts implements [offers.Line].
+func (s *Store) Texts(ctx context.Context, accountID, personID string) ([]offers.Text, error) {
+	rows, err := s.pool.Query(ctx, `SELECT `+textColumns+` FROM texts WHERE person_id = $1 AND account_id = $2 ORDER BY number`, personID, accountID)
+	if err != nil {
+		return nil, fmt.Errorf("texts: %w", err)
+	}
+	return pgx.CollectRows(rows, scanText)
+}
