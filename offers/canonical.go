@@ -125,3 +125,5 @@ func (b Binding) Sum() ([sha256.Size]byte, error) {
 	_, sum, err := Canonical(raw)
 	return sum, err
 }
+
+func shownSum(text string) Digest { return sha256.Sum256([]byte(text)) }

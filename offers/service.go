@@ -1,0 +1,124 @@
+package offers
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/countersign/countersign/gate"
+	"github.com/countersign/countersign/people"
+)
+
+// Service proposes operations: it makes the gate's turn out of a store's facts, and an offer out of an ask.
+type Service struct {
+	store  Proposer
+	policy *gate.Policy
+	limit  func(channel string) int
+}
+
+// NewService makes a service. limit says how many characters go out as one text on a channel.
+func NewService(store Proposer, policy *gate.Policy, limit func(channel string) int) *Service {
+	return &Service{store: store, policy: policy, limit: limit}
+}
+
+// Request is a proposal as it came in.
+type Request struct {
+	AccountID string
+	Call      string
+	Key       string
+	BodySum   Digest
+
+	RunID    string // or the short way in:
+	PersonID string
+	Address  people.Address
+
+	Kind       string
+	Tool       string
+	Args       []byte // any JSON object
+	Supersedes string
+	Present    Present
+}
+
+// Propose makes the arguments canonical, asks the gate, and stores what follows.
+// Errors: ErrArgsInvalid (nothing is stored: there are no bytes to speak of), ErrCannotBeShown, and those of
+// [Proposer]. A refusal of the gate is no error: it is an operation that was refused.
+func (s *Service) Propose(ctx context.Context, r Request) (op Operation, again bool, err error) {
+	args, sum, err := Canonical(r.Args)
+	if err != nil {
+		return Operation{}, false, err
+	}
+	p := Proposal{
+		AccountID: r.AccountID, Call: r.Call, Key: r.Key, BodySum: r.BodySum,
+		RunID: r.RunID, PersonID: r.PersonID, Address: r.Address,
+		Kind: r.Kind, Tool: r.Tool, Args: args, ArgsSum: sum, Supersedes: r.Supersedes, Present: r.Present,
+	}
+	if p.Present == "" {
+		p.Present = PresentQueue
+	}
+	return s.store.Propose(ctx, p, func(f Facts) (Plan, error) { return s.plan(p, f) })
+}
+
+// plan is pure: facts in, plan out.
+func (s *Service) plan(p Proposal, f Facts) (Plan, error) {
+	op := gate.Operation{Kind: gate.Kind(p.Kind), Tool: p.Tool, Args: p.Args}
+	plan := Plan{Decision: gate.Decide(op, f.Turn(), s.policy)}
+	if plan.Decision.Answer != gate.Ask {
+		return plan, nil
+	}
+	shown, err := Show(op, s.policy, s.limit(f.Address.Channel()))
+	if err != nil {
+		return plan, err
+	}
+	version := ""
+	if s.policy != nil {
+		version = s.policy.Version
+	}
+	d := &Draft{
+		Label: shown.Label, ShownText: shown.Text, AskLine: shown.AskLine, PolicyVersion: version,
+		TTL: s.policy.Expires(op), Settle: s.policy.Settle(op),
+	}
+	d.BindingSum, err = Binding{
+		AccountID: p.AccountID, OperationID: f.OperationID, PersonID: f.Person.ID, Tool: p.Tool, ArgsSHA256: Hex(p.ArgsSum),
+		ShownSHA256: Hex(shownSum(shown.Text)), PolicyVersion: version,
+	}.Sum()
+	if err != nil {
+		return plan, fmt.Errorf("binding: %w", err)
+	}
+	plan.Offer = d
+	return plan, nil
+}
+
+// Turn is what the gate is told of the run. Authority is the run's, and never more than the person has now.
+func (f Facts) Turn() gate.Turn {
+	tier := f.Run.Tier
+	if tier == gate.TierOwner {
+		tier = f.Person.Tier
+	}
+	return gate.Turn{
+		Now: f.Now, Tier: tier, Tainted: f.Run.Tainted, Interactive: f.Run.Interactive && f.Reachable,
+		PersonBound: f.Address != "", ShortForm: f.Run.Cause.Offer, OwnAddresses: f.OwnAddresses, DirectSend: f.DirectSend,
+		AskingIsApproving: f.AskingIsApproves,
+	}
+}
+
+// Outcome texts. They name what was offered by its label; arguments stand in the offer itself.
+
+// Receipt tells the person how an approved operation ended.
+func Receipt(o Offer, status string) string {
+	if status == string(OpSucceeded) {
+		return "Done: " + o.Label + "."
+	}
+	return "Failed: " + o.Label + ". It was approved and begun; what came of it is not certain."
+}
+
+// DeclinedReceipt tells the person that nothing happens.
+func DeclinedReceipt(o Offer) string { return "Not done: " + o.Label + "." }
+
+// PickedUpNotice tells the person that their yes was taken and nothing began yet.
+const PickedUpNotice = "Approved, not picked up yet. Nothing has run."
+
+// Question puts an open offer's question again.
+func Question(o Offer) string { return "To be sure: " + o.Label + "?\n" + o.AskLine }
+
+// ticker is how often time is looked at.
+const ticker = 250 * time.Millisecond

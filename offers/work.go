@@ -1,0 +1,144 @@
+package offers
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+)
+
+// Wake tells waiters that something was committed. It is a hint: a waiter reads the rows again, and also on a timer.
+type Wake struct {
+	mu sync.Mutex
+	c  chan struct{}
+}
+
+// C returns a channel that is closed by the next Signal. Take it before reading rows.
+func (w *Wake) C() <-chan struct{} {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.c == nil {
+		w.c = make(chan struct{})
+	}
+	return w.c
+}
+
+// Signal wakes everybody who waits now.
+func (w *Wake) Signal() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.c != nil {
+		close(w.c)
+		w.c = nil
+	}
+}
+
+// Dispatcher sends the texts in line.
+type Dispatcher struct {
+	line    Line
+	sender  Sender
+	wake    *Wake
+	log     *slog.Logger
+	workers int
+}
+
+// NewDispatcher makes a dispatcher that sends up to workers texts at once, to different people.
+func NewDispatcher(line Line, sender Sender, wake *Wake, log *slog.Logger, workers int) *Dispatcher {
+	return &Dispatcher{line: line, sender: sender, wake: wake, log: log, workers: workers}
+}
+
+// Run sends until ctx ends, and then finishes the texts that are on their way.
+func (d *Dispatcher) Run(ctx context.Context) {
+	var wg sync.WaitGroup
+	for range d.workers {
+		wg.Go(func() {
+			for ctx.Err() == nil {
+				woken := d.wake.C()
+				if d.drain(ctx) {
+					continue
+				}
+				wait(ctx, woken, time.Second)
+			}
+		})
+	}
+	wg.Wait()
+}
+
+// drain sends what is in line; false: it is empty, or the store does not answer.
+func (d *Dispatcher) drain(ctx context.Context) bool {
+	sent, err := d.Once(ctx)
+	if err != nil && ctx.Err() == nil {
+		d.log.ErrorContext(ctx, "texts cannot be sent", "error", err)
+	}
+	return sent
+}
+
+// Once sends the next text, if there is one. A text that was reserved is seen through even when ctx ends: what the
+// provider answers must be recorded.
+func (d *Dispatcher) Once(ctx context.Context) (bool, error) {
+	t, err := d.line.Reserve(ctx)
+	if err != nil || t == nil {
+		return false, err
+	}
+	ctx = context.WithoutCancel(ctx)
+	res := d.sender.Send(ctx, Outgoing{From: t.OurNumber, To: t.Address, Body: t.Body})
+	if err := d.line.Sent(ctx, t.ID, res); err != nil {
+		return false, err
+	}
+	if res.Outcome != OutcomeAccepted {
+		d.log.WarnContext(ctx, "text not accepted", "text", t, "outcome", string(res.TextState()), "code", res.Code)
+	}
+	d.wake.Signal()
+	return true, nil
+}
+
+// Clock runs what time brings.
+type Clock struct {
+	store Sweeper
+	wake  *Wake
+	log   *slog.Logger
+}
+
+// NewClock makes a clock.
+func NewClock(store Sweeper, wake *Wake, log *slog.Logger) *Clock {
+	return &Clock{store: store, wake: wake, log: log}
+}
+
+// Run looks at the time until ctx ends.
+func (c *Clock) Run(ctx context.Context) {
+	for ctx.Err() == nil {
+		if err := c.Once(ctx); err != nil && ctx.Err() == nil {
+			c.log.ErrorContext(ctx, "the clock's work failed", "error", err)
+		}
+		wait(ctx, nil, ticker)
+	}
+}
+
+// Once does everything that is due, in an order in which each step sees what the one before it made.
+func (c *Clock) Once(ctx context.Context) error {
+	total := 0
+	for _, step := range []func(context.Context) (int, error){
+		c.store.ExpireDue, c.store.LapseDue, c.store.SettleDue, c.store.ResendDue, c.store.AdvanceAll,
+		func(ctx context.Context) (int, error) { return c.store.NoticeDue(ctx, PickedUpNotice) },
+	} {
+		n, err := step(ctx)
+		total += n
+		if err != nil {
+			return err
+		}
+	}
+	if total > 0 {
+		c.wake.Signal()
+	}
+	return nil
+}
+
+func wait(ctx context.Context, woken <-chan struct{}, atMost time.Duration) {
+	t := time.NewTimer(atMost)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+	case <-woken:
+	case <-t.C:
+	}
+}
