@@ -36,7 +36,7 @@ const maxAddressLen = 254
 // address: nothing, two of them, a display name, an internationalised domain
 // (also in its xn-- form), invisible characters.
 func CanonicalAddress(s string) string {
-	if len(s) > maxAddressLen { // mutant: address-length
+	if len(s) > maxAddressLen { // mutant: gate-address-length
 		return ""
 	}
 	lower := strings.ToLower(s)
@@ -48,7 +48,7 @@ func CanonicalAddress(s string) string {
 	case emailForm.MatchString(s):
 		_, domain, _ := strings.Cut(lower, "@")
 		for _, label := range strings.Split(domain, ".") {
-			if strings.HasPrefix(label, "xn--") { // mutant: address-idn
+			if strings.HasPrefix(label, "xn--") { // mutant: gate-address-idn
 				return ""
 			}
 		}

@@ -94,7 +94,7 @@ func carriesConfirmation(v any) bool {
 	switch v := v.(type) {
 	case map[string]any:
 		for name, e := range v {
-			if IsConfirmationName(name) || carriesConfirmation(e) { // mutant: confirm-depth
+			if IsConfirmationName(name) || carriesConfirmation(e) { // mutant: gate-confirm-depth
 				return true
 			}
 		}
@@ -126,7 +126,7 @@ func bundleParts(op Operation, args map[string]any) ([]Operation, string) {
 		if !hasTool || !hasArgs || len(part) != 2 || tool == "" {
 			return nil, fmt.Sprintf(`part %d is not {"tool", "args"} with an object as args`, i+1)
 		}
-		if tool == ToolBundle { // mutant: bundle-depth
+		if tool == ToolBundle { // mutant: gate-bundle-depth
 			return nil, fmt.Sprintf("part %d is itself a bundle", i+1)
 		}
 		raw, err := canonicalPart(partArgs)

@@ -48,13 +48,13 @@ func DecideCapability(tier string, capability Capability) Decision {
 	d := Decision{Rule: "2", Tier: tier, Capability: capability}
 	held, known := capabilitiesOf[tier]
 	switch {
-	case tier == "": // mutant: tier-missing
+	case tier == "": // mutant: gate-tier-missing
 		d.Reason = ReasonTierMissing
 		d.Detail = "This run carries no authority, so nothing in it may run."
-	case !known: // mutant: tier-unknown
+	case !known: // mutant: gate-tier-unknown
 		d.Reason = ReasonTierUnknown
 		d.Detail = "This run carries an authority that is not known here, so nothing in it may run."
-	case !slices.Contains(held, capability): // mutant: capability-held
+	case !slices.Contains(held, capability): // mutant: gate-capability-held
 		d.Reason = ReasonCapabilityDenied
 		d.Detail = "The person behind this run may not have " + string(capability) + " used for them."
 	default:

@@ -27,7 +27,7 @@ func (c call) misfit() string {
 		return problem
 	}
 	if c.tool.Amount != nil {
-		if _, ok := c.amount(); !ok { // mutant: amount-plain
+		if _, ok := c.amount(); !ok { // mutant: gate-amount-plain
 			return "the amount is not a plain decimal above zero with a currency"
 		}
 	}
@@ -41,7 +41,7 @@ func (c call) recipients() []Recipient {
 	}
 	var all []Recipient
 	for _, path := range c.tool.Recipients {
-		for _, v := range path.values(c.args) {
+		for _, v := range path.Values(c.args) {
 			given, _ := v.(string)
 			all = append(all, Recipient{Given: given, Address: CanonicalAddress(given)})
 		}
@@ -56,7 +56,7 @@ func (c call) onlyTo(list []string) bool {
 	for _, s := range list {
 		known[CanonicalAddress(s)] = true
 	}
-	delete(known, "") // an entry that is no plain address opens nothing; mutant: list-plain
+	delete(known, "") // an entry that is no plain address opens nothing; mutant: gate-list-plain
 	recipients := c.recipients()
 	for _, r := range recipients {
 		if !known[r.Address] {
@@ -101,8 +101,8 @@ func (c call) amount() (Amount, bool) {
 	if c.tool == nil || c.tool.Amount == nil {
 		return Amount{}, false
 	}
-	values := c.tool.Amount.Value.values(c.args)
-	currencies := c.tool.Amount.Currency.values(c.args)
+	values := c.tool.Amount.Value.Values(c.args)
+	currencies := c.tool.Amount.Currency.Values(c.args)
 	if len(values) != 1 || len(currencies) != 1 {
 		return Amount{}, false
 	}

@@ -187,11 +187,11 @@ func (d Decision) with(answer Answer, rule string, reason Reason, detail string)
 // A nil policy knows no tool.
 func Decide(op Operation, turn Turn, policy *Policy) Decision {
 	d := decideRules(op, turn, policy)
-	if d.Answer == Allow && turn.ShortForm { // mutant: short-form
+	if d.Answer == Allow && turn.ShortForm { // mutant: gate-short-form
 		d = d.with(Ask, "7", ReasonShortFormAsks, "A call that comes in as an offer is always put to the person.")
 		d.Grant = ""
 	}
-	if d.Answer == Ask && !turn.Interactive { // mutant: no-interactive-path
+	if d.Answer == Ask && !turn.Interactive { // mutant: gate-no-interactive-path
 		d = d.with(Refuse, d.Rule, ReasonNoInteractivePath,
 			"This needs a person's yes ("+string(d.Reason)+") and this run can reach nobody to ask.")
 	}
@@ -203,14 +203,14 @@ func decideRules(op Operation, turn Turn, policy *Policy) Decision {
 
 	// Rule 1: what is asked for must be readable, and the model cannot say yes.
 	args, err := decodeArgs(op.Args)
-	if err != nil { // mutant: args-object
+	if err != nil { // mutant: gate-args-object
 		return d.with(Refuse, "1", ReasonArgsInvalid, "The arguments cannot be read: "+err.Error()+".")
 	}
-	if carriesConfirmation(args) { // mutant: confirm-parameter
+	if carriesConfirmation(args) { // mutant: gate-confirm-parameter
 		return d.with(Refuse, "1", ReasonModelConfirmParameter,
 			"A call cannot say that it was confirmed: leave the parameter out, the person is asked.")
 	}
-	if !slices.Contains(Kinds(), op.Kind) { // mutant: kind-known
+	if !slices.Contains(Kinds(), op.Kind) { // mutant: gate-kind-known
 		return d.with(Refuse, "1", ReasonKindUnknown, "There is no such kind of operation.")
 	}
 	if op.Tool == ToolBundle {
@@ -218,13 +218,13 @@ func decideRules(op Operation, turn Turn, policy *Policy) Decision {
 	}
 	tool, _ := policy.Tool(op.Tool)
 	c := call{op: op, tool: tool, args: args}
-	if problem := c.misfit(); problem != "" { // mutant: schema-fit
+	if problem := c.misfit(); problem != "" { // mutant: gate-schema-fit
 		return d.with(Refuse, "1", ReasonArgsInvalid, "The arguments do not fit the tool: "+problem+".")
 	}
 
 	// Rule 2: the run's person must hold what the call needs.
 	for _, capability := range capabilitiesNeeded(op, policy) {
-		if held := DecideCapability(turn.Tier, capability); held.Answer != Allow { // mutant: authority
+		if held := DecideCapability(turn.Tier, capability); held.Answer != Allow { // mutant: gate-authority
 			return held
 		}
 	}
@@ -236,19 +236,19 @@ func decideRules(op Operation, turn Turn, policy *Policy) Decision {
 
 	// Rule 3: the floor, and the two ways through it.
 	floor, way := floorReason(c, turn), wayThrough(c, turn)
-	if floor != "" && way.reason == "" { // mutant: floor
+	if floor != "" && way.reason == "" { // mutant: gate-floor
 		return d.with(Ask, "3", floor, floorDetail[floor])
 	}
 
 	// Rule 4: a stranger's words may be behind this call.
-	if turn.tainted() && c.reachesOut() { // mutant: taint
+	if turn.tainted() && c.reachesOut() { // mutant: gate-taint
 		return d.with(Ask, "4", ReasonTaintedOutward,
 			"This run has read what others wrote, so anything that leaves the account is put to the person.")
 	}
 
 	// Rule 5: the policy wants this tool shown first.
 	previewed := turn.StandingPermission.covers(op, turn.Now)
-	if c.tool.Preview && !previewed { // mutant: preview
+	if c.tool.Preview && !previewed { // mutant: gate-preview
 		return d.with(Ask, "5", ReasonPolicyPreview, "The policy has this tool shown to the person first.")
 	}
 	if c.tool.Preview {
@@ -256,7 +256,7 @@ func decideRules(op Operation, turn Turn, policy *Policy) Decision {
 	}
 
 	// Rule 6, and what the person opened in rule 3.
-	if floor == "" && c.reversibleOwnData(turn) { // mutant: reversible-own-data
+	if floor == "" && c.reversibleOwnData(turn) { // mutant: gate-reversible-own-data
 		return d.with(Allow, "6", ReasonReversibleOwnData, "This can be undone and touches only the person's own data.")
 	}
 	if way.reason != "" {
@@ -280,7 +280,7 @@ func withinReach(c call, turn Turn) Reason {
 		return ReasonModelCallAllowed
 	case builtin && c.op.Kind == KindMemoryWrite:
 		return ReasonMemoryAllowed
-	case builtin && c.op.Kind == KindOutboundMessage && turn.PersonBound: // mutant: reply-bound
+	case builtin && c.op.Kind == KindOutboundMessage && turn.PersonBound: // mutant: gate-reply-bound
 		return ReasonReplyAllowed
 	}
 	if c.tool == nil || c.op.Kind != KindToolCall {
@@ -290,7 +290,7 @@ func withinReach(c call, turn Turn) Reason {
 	// memory.read must not open a door beside the floor.
 	reads := c.tool.Capability == CapMemoryRead && c.tool.Effect == EffectRead
 	appends := c.tool.Capability == CapMemorySourceAppend && c.tool.Effect == EffectWrite
-	if (reads || appends) && !c.tool.Outward() { // mutant: memory-effect
+	if (reads || appends) && !c.tool.Outward() { // mutant: gate-memory-effect
 		return ReasonMemoryAllowed
 	}
 	return ""
@@ -301,33 +301,33 @@ func floorReason(c call, turn Turn) Reason {
 	if isBuiltin(c.op.Kind, c.op.Tool) && c.op.Kind == KindOutboundMessage {
 		return ReasonFloorSendOutside // a reply with no bound address to go to
 	}
-	if c.tool == nil { // mutant: floor-unknown
+	if c.tool == nil { // mutant: gate-floor-unknown
 		return ReasonFloorUnknownTool
 	}
-	if c.op.Kind == KindBackgroundJob && c.tool.Effect != EffectDelete && c.tool.Outward() { // mutant: floor-job
+	if c.op.Kind == KindBackgroundJob && c.tool.Effect != EffectDelete && c.tool.Outward() { // mutant: gate-floor-job
 		return ReasonFloorStandingRule
 	}
 	switch c.tool.Effect {
-	case EffectDelete: // mutant: floor-deletes
+	case EffectDelete: // mutant: gate-floor-deletes
 		return ReasonFloorDeletes
-	case EffectPay: // mutant: floor-pays
+	case EffectPay: // mutant: gate-floor-pays
 		return ReasonFloorPays
-	case EffectShare: // mutant: floor-shares
+	case EffectShare: // mutant: gate-floor-shares
 		return ReasonFloorShares
-	case EffectPost: // mutant: floor-posts
+	case EffectPost: // mutant: gate-floor-posts
 		return ReasonFloorPosts
-	case EffectAct: // mutant: floor-acts
+	case EffectAct: // mutant: gate-floor-acts
 		return ReasonFloorActsOutside
 	case EffectSchedule:
-		if c.tool.ActsOutward { // mutant: floor-standing-rule
+		if c.tool.ActsOutward { // mutant: gate-floor-standing-rule
 			return ReasonFloorStandingRule
 		}
 	case EffectSend:
-		if !c.onlyTo(turn.OwnAddresses) { // mutant: floor-sends
+		if !c.onlyTo(turn.OwnAddresses) { // mutant: gate-floor-sends
 			return ReasonFloorSendOutside
 		}
 	case EffectInvite:
-		if len(c.recipients()) > 0 && !c.onlyTo(turn.OwnAddresses) { // mutant: floor-invites
+		if len(c.recipients()) > 0 && !c.onlyTo(turn.OwnAddresses) { // mutant: gate-floor-invites
 			return ReasonFloorInvitesOutside
 		}
 	}
@@ -343,18 +343,18 @@ type opening struct {
 // wayThrough is the two exceptions that the floor itself names, both the
 // person's own.
 func wayThrough(c call, turn Turn) opening {
-	if turn.tainted() { // mutant: way-tainted
+	if turn.tainted() { // mutant: gate-way-tainted
 		return opening{}
 	}
-	if c.tool == nil || c.tool.Effect == EffectDelete { // mutant: way-never
+	if c.tool == nil || c.tool.Effect == EffectDelete { // mutant: gate-way-never
 		return opening{}
 	}
-	isSend := c.tool.Effect == EffectSend && c.op.Kind != KindBackgroundJob // mutant: way-direct-is-send
+	isSend := c.tool.Effect == EffectSend && c.op.Kind != KindBackgroundJob // mutant: gate-way-direct-is-send
 	if isSend && len(turn.DirectSend) > 0 &&
-		c.onlyTo(slices.Concat(turn.DirectSend, turn.OwnAddresses)) { // mutant: way-direct-recipients
+		c.onlyTo(slices.Concat(turn.DirectSend, turn.OwnAddresses)) { // mutant: gate-way-direct-recipients
 		return opening{reason: ReasonDirectSend}
 	}
-	if turn.AskingIsApproving && turn.SaidIntent.covers(c.op, turn.Now) { // mutant: way-said
+	if turn.AskingIsApproving && turn.SaidIntent.covers(c.op, turn.Now) { // mutant: gate-way-said
 		return opening{reason: ReasonSaidIntent, grant: turn.SaidIntent.ID}
 	}
 	return opening{}
@@ -389,7 +389,7 @@ func decideBundle(op Operation, args map[string]any, turn Turn, policy *Policy) 
 	for i, part := range parts {
 		d := decideRules(part, turn, policy)
 		d.Detail = fmt.Sprintf("Part %d of the bundle: %s", i+1, d.Detail)
-		if i == 0 || d.Answer < strictest.Answer { // mutant: bundle-strictest
+		if i == 0 || d.Answer < strictest.Answer { // mutant: gate-bundle-strictest
 			strictest = d
 		}
 	}

@@ -1,10 +1,12 @@
 package gate
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"regexp"
 	"slices"
 	"strconv"
@@ -65,18 +67,28 @@ func (p *parser) report(n *yaml.Node, format string, a ...any) {
 var yamlLine = regexp.MustCompile(`^yaml: (?:line (\d+): )?(.*)`)
 
 func (p *parser) policy(data []byte) *Policy {
-	var doc yaml.Node
-	if err := yaml.Unmarshal(data, &doc); err != nil {
+	var doc, second yaml.Node
+	dec := yaml.NewDecoder(bytes.NewReader(data))
+	err := dec.Decode(&doc)
+	if errors.Is(err, io.EOF) {
+		p.report(&doc, "the policy is empty; give it version: 1 and tools:")
+		return nil
+	}
+	if err == nil {
+		if err = dec.Decode(&second); errors.Is(err, io.EOF) {
+			err = nil
+		} else if err == nil {
+			p.report(&second, "a second document starts here; a policy is one")
+			return nil
+		}
+	}
+	if err != nil {
 		at, msg := &yaml.Node{Line: 1}, err.Error()
 		if m := yamlLine.FindStringSubmatch(msg); m != nil {
 			at.Line, _ = strconv.Atoi(m[1])
 			msg = m[2]
 		}
 		p.report(at, "this is no YAML (%s); correct the line", msg)
-		return nil
-	}
-	if len(doc.Content) == 0 {
-		p.report(&doc, "the policy is empty; give it version: 1 and tools:")
 		return nil
 	}
 	root := doc.Content[0]
@@ -183,14 +195,15 @@ func (p *parser) readTool(key, n *yaml.Node) *Tool {
 	if t.ActsOutward && t.Effect != EffectSchedule && t.Effect != EffectRead {
 		p.report(f["outward"], "outward goes with effect schedule or read; use effect act for anything else that leaves the account")
 	}
-	if !slices.Contains([]Effect{EffectRead, EffectWrite, EffectInvite, EffectSchedule}, t.Effect) { // mutant: own-effects
+	if !slices.Contains([]Effect{EffectRead, EffectWrite, EffectInvite, EffectSchedule}, t.Effect) { // mutant: gate-own-effects
 		for _, claim := range []string{"own", "reversible"} {
 			if f[claim] != nil {
 				p.report(f[claim], "effect %s cannot be %s; remove the line", t.Effect, claim)
 			}
 		}
 	}
-	shape := p.schema(t, f["schema"], n)
+	closed := t.Outward() || t.Effect == EffectDelete || f["template"] != nil
+	shape := p.schema(t, closed, f["schema"], n)
 	t.Label = p.label(f["label"], n, t.Effect)
 	t.Settle = p.duration(f["settle"], "settle", 0, MaxSettle)
 	most := InwardExpires
@@ -206,6 +219,9 @@ func (p *parser) readTool(key, n *yaml.Node) *Tool {
 		t.Recipients = p.recipients(f["recipients"], n, t, shape)
 		t.Amount = p.amount(f["amount"], n, t, shape)
 		t.Template = p.template(f["template"], n, t, shape)
+		if t.Label.Recipients && len(t.Recipients) == 0 {
+			p.report(f["label"], "the label speaks of recipients and the tool has none; remove to: recipients")
+		}
 	}
 	return t
 }
@@ -284,7 +300,7 @@ func (p *parser) duration(n *yaml.Node, what string, otherwise, most time.Durati
 	return d
 }
 
-func (p *parser) schema(t *Tool, n, entry *yaml.Node) *schemaReader {
+func (p *parser) schema(t *Tool, closed bool, n, entry *yaml.Node) *schemaReader {
 	if n == nil {
 		p.report(entry, "schema is missing; add the JSON Schema of the arguments")
 		return nil
@@ -293,8 +309,9 @@ func (p *parser) schema(t *Tool, n, entry *yaml.Node) *schemaReader {
 		p.report(n, "the schema is not one of an object; start it with type: object")
 		return nil
 	}
-	r := &schemaReader{report: p.report, outward: t.Outward(), types: map[string]leaf{}}
+	r := &schemaReader{report: p.report, closed: closed, types: map[string]leaf{}}
 	before := len(p.errs)
+	r.noConfirmations(n)
 	r.read(n, nil, false)
 	if len(p.errs) > before {
 		return nil
@@ -339,7 +356,7 @@ func (p *parser) recipients(n, entry *yaml.Node, t *Tool, shape *schemaReader) [
 		}
 	}
 	needed := slices.Contains([]Effect{EffectSend, EffectPay, EffectShare, EffectInvite}, t.Effect)
-	if needed && len(paths) == 0 { // mutant: recipients-needed
+	if needed && len(paths) == 0 { // mutant: gate-recipients-needed
 		p.report(at(n, entry), "effect %s reaches somebody; name the arguments that say whom in recipients", t.Effect)
 	}
 	if !t.Outward() {
@@ -347,7 +364,7 @@ func (p *parser) recipients(n, entry *yaml.Node, t *Tool, shape *schemaReader) [
 	}
 	for _, l := range shape.leaves {
 		hidden := recipientNames[strings.ToLower(l[len(l)-1])] && !slices.ContainsFunc(paths, func(q Path) bool { return slices.Equal(q, l) })
-		if hidden { // mutant: recipients-hidden
+		if hidden { // mutant: gate-recipients-hidden
 			p.report(shape.types[l.String()].node, "argument %q names somebody who is reached; add it to recipients", l.String())
 		}
 	}
@@ -447,7 +464,7 @@ func (p *parser) template(n, entry *yaml.Node, t *Tool, shape *schemaReader) []L
 		shown := slices.ContainsFunc(lines, func(line Line) bool {
 			return len(line.Arg) <= len(l) && slices.Equal(line.Arg, l[:len(line.Arg)])
 		})
-		if !shown { // mutant: template-shows-all
+		if !shown { // mutant: gate-template-shows-all
 			p.report(n, "argument %q is not shown; add a line for it", l.String())
 		}
 	}

@@ -39,12 +39,13 @@ type Path []string
 // String joins the names with dots.
 func (p Path) String() string { return strings.Join(p, ".") }
 
-// values collects what stands at the path, in order.
-func (p Path) values(v any) []any {
+// Values collects what stands at the path, in order: v is
+// what encoding/json decodes into an any.
+func (p Path) Values(v any) []any {
 	if list, ok := v.([]any); ok {
 		var all []any
 		for _, e := range list {
-			all = append(all, p.values(e)...)
+			all = append(all, p.Values(e)...)
 		}
 		return all
 	}
@@ -59,7 +60,7 @@ func (p Path) values(v any) []any {
 	if !ok {
 		return nil
 	}
-	return p[1:].values(next)
+	return p[1:].Values(next)
 }
 
 // AmountPaths says where a paying tool's arguments hold the amount.

@@ -69,8 +69,10 @@ var recipientNames = map[string]bool{
 
 // schemaReader turns a schema's YAML into JSON and checks that code can see all of it.
 type schemaReader struct {
-	report  func(n *yaml.Node, format string, a ...any)
-	outward bool
+	report func(n *yaml.Node, format string, a ...any)
+	// closed: no argument may occur that the schema does not name. It holds for
+	// whatever reaches out or deletes, and wherever a template claims to show all.
+	closed bool
 
 	leaves []Path          // arguments with no properties of their own
 	types  map[string]leaf // by path
@@ -96,8 +98,8 @@ func (r *schemaReader) read(n *yaml.Node, path Path, list bool) {
 		}
 	}
 	types := r.typesOf(n)
-	if len(types) == 0 && (r.outward || len(path) == 0) {
-		r.report(n, "%s has no type; a tool that acts outward says the type of every argument", pathOrObject(path))
+	if len(types) == 0 && r.closed {
+		r.report(n, "%s has no type; a tool that acts outward, deletes or has a template says the type of every argument", pathOrObject(path))
 	}
 	properties := field(n, "properties")
 	object := properties != nil || slices.Contains(types, "object")
@@ -109,7 +111,7 @@ func (r *schemaReader) read(n *yaml.Node, path Path, list bool) {
 	case items != nil:
 		r.read(items, path, true)
 		return
-	case slices.Contains(types, "array") && r.outward:
+	case slices.Contains(types, "array") && r.closed:
 		r.report(n, "%s is an array without items; say what it holds", pathOrObject(path))
 	}
 	if len(path) == 0 {
@@ -122,8 +124,19 @@ func (r *schemaReader) read(n *yaml.Node, path Path, list bool) {
 }
 
 func (r *schemaReader) readObject(n, properties *yaml.Node, path Path, list bool) {
-	if extra := field(n, "additionalProperties"); r.outward && (extra == nil || extra.Tag != "!!bool" || extra.Value != "false") { // mutant: closed-schema
+	extra := field(n, "additionalProperties")
+	if extra != nil && extra.Tag != "!!bool" {
+		r.report(extra, "additionalProperties is true or false here; name the arguments instead")
+	}
+	if r.closed && (extra == nil || extra.Value != "false") { // mutant: gate-closed-schema
 		r.report(n, "%s allows arguments that nobody would see; add additionalProperties: false", pathOrObject(path))
+	}
+	if required := field(n, "required"); required != nil {
+		for _, e := range required.Content {
+			if field(properties, e.Value) == nil {
+				r.report(e, "required argument %q is not among the properties; add or remove it", e.Value)
+			}
+		}
 	}
 	if properties == nil {
 		return
@@ -134,20 +147,21 @@ func (r *schemaReader) readObject(n, properties *yaml.Node, path Path, list bool
 	}
 	for i := 0; i+1 < len(properties.Content); i += 2 {
 		name, value := properties.Content[i], properties.Content[i+1]
-		if IsConfirmationName(name.Value) { // mutant: schema-confirm
-			r.report(name, "argument %q would let a model say yes for the person; remove it", name.Value)
-		}
 		if !plainName.MatchString(name.Value) || strings.Contains(name.Value, ".") {
 			r.report(name, "argument name %q is not plain; use letters, digits, _ and -", name.Value)
 		}
 		r.read(value, append(slices.Clone(path), name.Value), list)
 	}
-	if required := field(n, "required"); required != nil {
-		for _, e := range required.Content {
-			if field(properties, e.Value) == nil {
-				r.report(e, "required argument %q is not among the properties; add or remove it", e.Value)
-			}
+}
+
+// noConfirmations refuses every key, in properties as in defaults and examples,
+// by which a model would learn that it can say yes.
+func (r *schemaReader) noConfirmations(n *yaml.Node) {
+	for i, e := range n.Content {
+		if n.Kind == yaml.MappingNode && i%2 == 0 && IsConfirmationName(e.Value) { // mutant: gate-schema-confirm
+			r.report(e, "%q would let a model say yes for the person; remove it", e.Value)
 		}
+		r.noConfirmations(e)
 	}
 }
 

@@ -1,0 +1,6 @@
+package gate
+
+import "flag"
+
+// update writes the files of testdata that are generated.
+var update = flag.Bool("update", false, "write testdata/sample_table.yaml again")
