@@ -1,8 +1,8 @@
 # syntax=docker/dockerfile:1
 
-# Newer than the least version in go.mod: 1.26.9 mends known faults of the
+# Newer than the least version in go.mod: 1.26.10 mends known faults of the
 # standard library. internal/deploy holds that it stays so.
-FROM golang:1.26.9-bookworm AS build
+FROM golang:1.26.11-bookworm AS build
 WORKDIR /src
 COPY go.mod go.sum ./
 RUN --mount=type=cache,target=/go/pkg/mod go mod download

@@ -1,6 +1,6 @@
 # `make` prints what there is to make.
 .DEFAULT_GOAL := help
-.PHONY: help build test race lint mutants check demo bench train fuzz
+.PHONY: help build test race lint vuln mutants check demo bench train fuzz
 
 GO       ?= go
 FUZZTIME ?= 30s
@@ -23,10 +23,13 @@ lint: ## check format, vet, and the linter with the import rules
 	$(GO) vet ./...
 	$(GO) tool -modfile=tools/golangci-lint/go.mod golangci-lint run
 
+vuln: ## look for known faults in what we call, against a dated list of accepted ones
+	$(GO) run ./internal/vulncheck
+
 mutants: ## put each deliberate mistake in and demand that its test fails (RUN=regexp for some)
 	$(GO) run ./internal/mutants -j $(JOBS) -run '$(RUN)'
 
-check: ## all of the above with its own PostgreSQL and Redis, as CI does
+check: ## what must hold before a change lands, with its own PostgreSQL and Redis, as CI does
 	scripts/test
 
 demo: ## play a whole conversation over the real HTTP surface with a simulated phone

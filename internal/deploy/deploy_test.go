@@ -226,8 +226,8 @@ func TestDockerfileStages(t *testing.T) {
 	}
 	minor, err1 := strconv.Atoi(m[1])
 	patch, err2 := strconv.Atoi(m[2])
-	if err1 != nil || err2 != nil || minor < 26 || (minor == 26 && patch < 9) {
-		t.Errorf("Go 1.%d.%d has known faults in its standard library that 1.26.9 mends", minor, patch)
+	if err1 != nil || err2 != nil || minor < 26 || (minor == 26 && patch < 10) {
+		t.Errorf("Go 1.%d.%d has known faults in its standard library that 1.26.10 mends", minor, patch)
 	}
 	static := slices.ContainsFunc(list, func(i instruction) bool {
 		return i.name == "RUN" && strings.Contains(i.args, "CGO_ENABLED=0 go build") && strings.HasSuffix(i.args, "./cmd/bot")
