@@ -193,10 +193,10 @@ func (t *Twilio) params(m offers.Outgoing) (*openapi.CreateMessageParams, int) {
 	if t.cfg.StatusCallback != "" {
 		p.SetStatusCallback(t.cfg.StatusCallback)
 	}
-	if !carriable(m.Body) {
+	if !carriable(m.Body) { // mutant: channel.carriable
 		return nil, CodeBadBody
 	}
-	if utf16Len(m.Body) > twilioLimit {
+	if utf16Len(m.Body) > twilioLimit { // mutant: channel.too-long
 		return nil, CodeTooLong
 	}
 	return p, 0
@@ -251,20 +251,20 @@ func judge(s seen) (result offers.SendResult, again bool) {
 		return offers.SendResult{Outcome: offers.OutcomeRejected, Code: code}
 	}
 	switch {
-	case s.status == 0 && !s.connected:
+	case s.status == 0 && !s.connected: // mutant: channel.not-connected
 		return rejected(CodeNotSent), !s.untrusted
 	case s.status == http.StatusTooManyRequests:
 		return rejected(CodeTooManyRequests), true
-	case s.status == http.StatusServiceUnavailable && s.apiCode == codeUnavailable:
+	case s.status == http.StatusServiceUnavailable && s.apiCode == codeUnavailable: // mutant: channel.unavailable-code
 		// Asked to come again, but not told that the text is not in.
 		return offers.SendResult{}, true
 	case s.status == http.StatusRequestTimeout:
 		return offers.SendResult{}, false
-	case s.status >= 400 && s.status < 500 && s.apiCode > 0:
+	case s.status >= 400 && s.status < 500 && s.apiCode > 0: // mutant: channel.api-code
 		return rejected(s.apiCode), false
-	case s.status >= 200 && s.status < 300 && s.message != nil:
+	case s.status >= 200 && s.status < 300 && s.message != nil: // mutant: channel.redirect
 		id := value(s.message.Sid)
-		if !sid(id, "SM") && !sid(id, "MM") {
+		if !sid(id, "SM") && !sid(id, "MM") { // mutant: channel.sid-shape
 			return offers.SendResult{}, false
 		}
 		switch value(s.message.Status) {
@@ -310,7 +310,7 @@ type flight struct {
 var errSecondRequest = errors.New("channel: a second request in one try")
 
 func (f *flight) RoundTrip(r *http.Request) (*http.Response, error) {
-	if f.used {
+	if f.used { // mutant: channel.one-request
 		// The library repeats some requests by itself; a text is not repeated.
 		return nil, errSecondRequest
 	}

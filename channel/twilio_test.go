@@ -367,6 +367,33 @@ func TestTwilioNoConnection(t *testing.T) {
 	}
 }
 
+// Should the library repeat a request by itself, as it does for other services,
+// the second does not leave.
+func TestTwilioOneRequestInOneTry(t *testing.T) {
+	a := newAPI(t, ok, ok)
+	base, err := url.Parse(a.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := &flight{ctx: t.Context(), base: base, next: http.DefaultTransport}
+	for try := range 2 {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, twilioAPI+"/x", strings.NewReader("Body=x"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		res, err := f.RoundTrip(r)
+		if (err == nil) != (try == 0) {
+			t.Errorf("request %d: %v", try+1, err)
+		}
+		if err == nil {
+			_ = res.Body.Close()
+		}
+	}
+	if a.requests() != 1 {
+		t.Errorf("%d requests", a.requests())
+	}
+}
+
 // A certificate that does not hold will not hold in a second either, and the
 // token is not shown to its owner.
 func TestTwilioUntrustedServer(t *testing.T) {
