@@ -1,0 +1,209 @@
+// Package reply turns one inbound message into exactly one outcome.
+//
+// The message and the context of its decision come from the store in one read. A reader and its guards type the words;
+// [decide], which is pure, picks what is to happen; one store call makes it so. No outcome but the store's conditional
+// update releases anything.
+package reply
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/countersign/countersign/classifier"
+	"github.com/countersign/countersign/offers"
+)
+
+// Least probabilities for ending an offer without a release. Being wrong here costs a new offer, not an effect.
+const (
+	DeclineAt = 0.5
+	ModifyAt  = 0.5
+)
+
+// Config of a [Processor].
+type Config struct {
+	Threshold float64       // for confirm; at least classifier.ActThreshold
+	MinRead   time.Duration // from the newest ask to the earliest yes
+}
+
+// Processor decides messages.
+type Processor struct {
+	inbox  offers.Inbox
+	reader classifier.Reader
+	cfg    Config
+	wake   *offers.Wake
+	log    *slog.Logger
+}
+
+// NewProcessor makes a processor. Errors: classifier.ErrThreshold for a threshold under the floor.
+func NewProcessor(inbox offers.Inbox, reader classifier.Reader, cfg Config, wake *offers.Wake, log *slog.Logger) (*Processor, error) {
+	if _, err := classifier.NewThreshold(cfg.Threshold); err != nil {
+		return nil, fmt.Errorf("reply: %w", err)
+	}
+	if cfg.MinRead <= 0 {
+		return nil, errors.New("reply: min_read must be above zero")
+	}
+	return &Processor{inbox: inbox, reader: reader, cfg: cfg, wake: wake, log: log}, nil
+}
+
+// Process decides a stored message. It is safe to call again, by anybody, at any time: a message that was decided
+// stays as it is. An error means that nothing was decided; the message is found again by [Runner].
+func (p *Processor) Process(ctx context.Context, r offers.Received) error {
+	if !r.Trusted || r.Decided {
+		return nil
+	}
+	var v classifier.Verdict // of an overtaken message nothing is read
+	if !r.Overtaken {
+		v = classifier.Read(ctx, p.reader, input(r), classifier.Options{})
+	}
+	if v.Err != nil {
+		p.log.WarnContext(ctx, "reader did not answer", "message", r, "error", v.Err)
+	}
+	out := decide(r, v, p.cfg.Threshold)
+	rec := record(v, p.reader.Fingerprint())
+	err := p.act(ctx, r, out, v, rec)
+	if err != nil {
+		return fmt.Errorf("message %s: %w", r.MessageID, err)
+	}
+	p.wake.Signal()
+	return nil
+}
+
+// input is what a reader may see: the person's own words, and labels that code wrote.
+func input(r offers.Received) classifier.Input {
+	in := classifier.Input{Newest: classifier.NewWords(r.Text)}
+	for _, e := range r.Earlier {
+		in.Earlier = append(in.Earlier, classifier.NewWords(e))
+	}
+	for _, o := range r.Live {
+		label, err := classifier.ParseLabel(o.Label)
+		if err != nil {
+			label = classifier.UnknownToolLabel()
+		}
+		in.Offers = append(in.Offers, label)
+	}
+	return in
+}
+
+// action is what is to be tried. The zero value passes the message on and touches no offer.
+type action uint8
+
+const (
+	pass action = iota
+	confirm
+	decline
+	modify
+)
+
+// outcome is the answer of decide.
+type outcome struct {
+	action action
+	event  offers.EventType // for pass, and where the action turns out not to hold
+	why    offers.Why
+}
+
+// decide is the table of what code does with a reading.
+func decide(r offers.Received, v classifier.Verdict, threshold float64) outcome {
+	got := v.Reading
+	switch {
+	case r.Overtaken:
+		return outcome{event: offers.MessageReceived, why: offers.WhyNewer}
+	case len(r.Live) == 0, got.Class == classifier.Unrelated:
+		return outcome{event: offers.MessageReceived}
+	case r.Lossy:
+		return outcome{event: offers.ReplyUnresolved, why: offers.WhyReadingSays}
+	case v.Err != nil:
+		return outcome{event: offers.ReplyUnresolved, why: offers.WhyReaderFailed}
+	case len(r.Live) > 1: // mutant: reply.exactly_one
+		return outcome{event: offers.ReplyUnresolved, why: offers.WhySeveral}
+	case v.Confirms(threshold): // mutant: reply.threshold
+		return outcome{action: confirm, event: offers.ReplyUnresolved}
+	case got.Class == classifier.Decline && got.P[classifier.Decline] >= DeclineAt:
+		return outcome{action: decline, event: offers.ReplyUnresolved}
+	case got.Class == classifier.Modify && got.P[classifier.Modify] >= ModifyAt:
+		return outcome{action: modify, event: offers.ReplyUnresolved}
+	}
+	return outcome{event: offers.ReplyUnresolved, why: offers.WhyReadingSays}
+}
+
+// act makes the outcome so. Where the store refuses, the message goes to the main model with the refusal's reason.
+func (p *Processor) act(ctx context.Context, r offers.Received, out outcome, v classifier.Verdict, rec offers.ReadingRecord) error {
+	err := p.try(ctx, r, out, v, rec)
+	var refused *offers.Refusal
+	switch {
+	case errors.As(err, &refused) && refused.Why == offers.WhyDecided:
+		return nil // by somebody else, in the meantime
+	case errors.As(err, &refused):
+		out.why = refused.Why
+	case err != nil:
+		return err
+	case out.action != pass:
+		return nil
+	}
+	req := offers.PassRequest{
+		MessageID: r.MessageID, PersonID: r.PersonID, Type: out.event, Reading: rec, Data: data(r, v, out),
+	}
+	if out.why == offers.WhyCrossed || out.why == offers.WhyTooSoon {
+		// Texts cross in the air: the yes may have been meant for what was on the screen before.
+		req.Reask, req.ReaskText = r.Live[0].ID, offers.Question(r.Live[0])
+	}
+	err = p.inbox.Pass(ctx, req)
+	if errors.As(err, &refused) && refused.Why == offers.WhyDecided {
+		return nil
+	}
+	return err
+}
+
+func (p *Processor) try(ctx context.Context, r offers.Received, out outcome, v classifier.Verdict, rec offers.ReadingRecord) error {
+	if out.action == pass {
+		return nil
+	}
+	o := r.Live[0]
+	closer := offers.Closer{MessageID: r.MessageID, Reading: v.Reading.Class.String(), P: v.Reading.P[v.Reading.Class]}
+	switch out.action {
+	case confirm:
+		win, err := p.inbox.Consume(ctx, offers.ConsumeRequest{
+			Offer: o, MessageID: r.MessageID, PersonID: r.PersonID, RunID: r.RunID, Closer: closer, Reading: rec,
+			Tiers: offers.TiersHolding(o.Capability), MinRead: p.cfg.MinRead,
+		})
+		if err != nil {
+			return err
+		}
+		p.log.InfoContext(ctx, "approved", "offer", win.Offer, "message_id", r.MessageID, "repeat", win.Repeat)
+		return nil
+	case decline:
+		_, err := p.inbox.CloseByReply(ctx, offers.CloseRequest{
+			Offer: o, MessageID: r.MessageID, PersonID: r.PersonID, State: offers.Declined, Closer: closer, Reading: rec,
+			Receipt: offers.DeclinedReceipt(o),
+		})
+		return err
+	case modify:
+		tell := data(r, v, outcome{})
+		_, err := p.inbox.CloseByReply(ctx, offers.CloseRequest{
+			Offer: o, MessageID: r.MessageID, PersonID: r.PersonID, State: offers.Modified, Closer: closer, Reading: rec, Tell: &tell,
+		})
+		return err
+	}
+	return nil
+}
+
+func data(r offers.Received, v classifier.Verdict, out outcome) offers.ReplyData {
+	d := offers.ReplyData{
+		RunID: r.RunID, MessageID: r.MessageID, PersonID: r.PersonID, Text: r.Text,
+		Reading: v.Reading.Class.String(), P: v.Reading.P[v.Reading.Class], Why: string(out.why),
+	}
+	if out.event == offers.ReplyUnresolved {
+		d.Offers = r.Live
+	}
+	return d
+}
+
+func record(v classifier.Verdict, fingerprint string) offers.ReadingRecord {
+	rec := offers.ReadingRecord{Class: v.Reading.Class.String(), P: make(map[string]float64, classifier.Classes), Guards: v.Guards, Reader: fingerprint}
+	for c, p := range v.Reading.P {
+		rec.P[classifier.Class(c).String()] = p //nolint:gosec // an index of a small array
+	}
+	return rec
+}
