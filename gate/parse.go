@@ -184,8 +184,8 @@ func (p *parser) readTool(key, n *yaml.Node) *Tool {
 	t := &Tool{
 		Name:           key.Value,
 		Description:    p.text(f["description"], 300),
-		Effect:         p.effect(f["effect"], n),
-		Capability:     p.capability(f["capability"], n),
+		Effect:         p.effect(f["effect"], key),
+		Capability:     p.capability(f["capability"], key),
 		ActsOutward:    p.flag(f["outward"]),
 		Preview:        p.flag(f["preview"]),
 		Own:            p.flag(f["own"]),
@@ -203,8 +203,8 @@ func (p *parser) readTool(key, n *yaml.Node) *Tool {
 		}
 	}
 	closed := t.Outward() || t.Effect == EffectDelete || f["template"] != nil
-	shape := p.schema(t, closed, f["schema"], n)
-	t.Label = p.label(f["label"], n, t.Effect)
+	shape := p.schema(t, closed, f["schema"], key)
+	t.Label = p.label(f["label"], key, t.Effect)
 	t.Settle = p.duration(f["settle"], "settle", 0, MaxSettle)
 	most := InwardExpires
 	if t.Outward() {
@@ -216,9 +216,9 @@ func (p *parser) readTool(key, n *yaml.Node) *Tool {
 	}
 	t.Said = p.said(f["said"], t.Effect)
 	if shape != nil {
-		t.Recipients = p.recipients(f["recipients"], n, t, shape)
-		t.Amount = p.amount(f["amount"], n, t, shape)
-		t.Template = p.template(f["template"], n, t, shape)
+		t.Recipients = p.recipients(f["recipients"], key, t, shape)
+		t.Amount = p.amount(f["amount"], key, t, shape)
+		t.Template = p.template(f["template"], key, t, shape)
 		if t.Label.Recipients && len(t.Recipients) == 0 {
 			p.report(f["label"], "the label speaks of recipients and the tool has none; remove to: recipients")
 		}
