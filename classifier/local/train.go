@@ -12,6 +12,7 @@ import (
 	"io/fs"
 	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/countersign/countersign/classifier"
 )
@@ -31,12 +32,14 @@ type Example struct {
 type Options struct {
 	Seed    uint64  // of the shuffles and of dropout
 	Epochs  int     // passes over the examples
-	Hidden  int     // hidden units; -1 for none
+	Members int     // networks, whose logits are averaged
+	Hidden  int     // hidden units of each; -1 for none
 	Bits    uint    // the weight table has 1<<Bits rows
 	Rate    float64 // AdaGrad's step
 	Decay   float64 // L2, per step, of the rows touched
 	Dropout float64 // share of features left out at each step
 	MinSeen int     // rows that a word must occur in to be known
+	Noisy   int     // copies of each example with slips of the thumb; -1 for none
 
 	// Progress, if set, is told after each epoch: which, of how many, and the mean loss.
 	Progress func(epoch, epochs int, loss float64)
@@ -47,13 +50,16 @@ func (o Options) withDefaults() Options {
 		o.Seed = 20261
 	}
 	if o.Epochs == 0 {
-		o.Epochs = 14
+		o.Epochs = 10
 	}
 	if o.Hidden == 0 {
-		o.Hidden = 16
+		o.Hidden = 8
 	}
 	if o.Hidden < 0 {
 		o.Hidden = 0
+	}
+	if o.Members == 0 {
+		o.Members = 4
 	}
 	if o.Bits == 0 {
 		o.Bits = 17
@@ -70,7 +76,51 @@ func (o Options) withDefaults() Options {
 	if o.MinSeen == 0 {
 		o.MinSeen = 3
 	}
+	if o.Noisy == 0 {
+		o.Noisy = 1
+	}
+	if o.Noisy < 0 {
+		o.Noisy = 0
+	}
 	return o
+}
+
+// mistype makes one or two slips as thumbs do: a letter doubled, dropped or
+// changed places, the apostrophe or the final mark left out, no capitals.
+// Words of three letters and fewer stay: "no" and "on" must not meet.
+func (p *prng) mistype(s string) string {
+	rs := []rune(s)
+	for range 1 + p.below(2) {
+		i := p.below(len(rs) + 1)
+		if i < 2 || i+2 >= len(rs) {
+			continue
+		}
+		inside := true
+		for _, r := range rs[i-2 : i+2] {
+			inside = inside && unicode.IsLetter(r) && r < 0x250
+		}
+		if !inside {
+			continue
+		}
+		switch p.below(3) {
+		case 0:
+			rs = slices.Insert(rs, i, rs[i])
+		case 1:
+			rs = slices.Delete(rs, i, i+1)
+		default:
+			rs[i-1], rs[i] = rs[i], rs[i-1]
+		}
+	}
+	s = string(rs)
+	switch p.below(4) {
+	case 0:
+		s = strings.ToLower(s)
+	case 1:
+		s = strings.TrimRight(s, ".! ")
+	case 2:
+		s = strings.ReplaceAll(s, "'", "")
+	}
+	return s
 }
 
 // ErrCorpus says that the training examples cannot be trained on.
@@ -98,7 +148,7 @@ func Train(ctx context.Context, examples []Example, o Options) (*Model, error) {
 	if len(examples) == 0 {
 		return nil, fmt.Errorf("%w: no examples", ErrCorpus)
 	}
-	if o.Hidden > maxHidden || o.Bits > 22 {
+	if o.Members < 1 || o.Members*o.Hidden > maxHidden || o.Bits > 22 {
 		return nil, fmt.Errorf("%w: at most %d hidden units and 22 bits", ErrCorpus, maxHidden)
 	}
 	m := &Model{bits: o.Bits, hidden: o.Hidden}
@@ -118,18 +168,32 @@ func Train(ctx context.Context, examples []Example, o Options) (*Model, error) {
 
 	lex := newLexicon()
 	x := extractor{lex: lex, known: newVocabulary(m.vocab), bits: o.Bits}
-	rows := make([][]feature, len(examples))
-	classes := make([]int, len(examples))
-	for i, e := range examples {
-		rows[i] = slices.Clone(x.extract(e.Text, e.Earlier, e.Offers))
-		classes[i] = int(e.Class)
+	rows := make([][]feature, 0, len(examples)*(1+o.Noisy))
+	classes := make([]int, 0, cap(rows))
+	slips := prng(o.Seed + 2)
+	for _, e := range examples {
+		rows = append(rows, slices.Clone(x.extract(e.Text, e.Earlier, e.Offers)))
+		classes = append(classes, int(e.Class))
+		for range o.Noisy {
+			if noisy := slips.mistype(e.Text); noisy != e.Text {
+				rows = append(rows, slices.Clone(x.extract(noisy, e.Earlier, e.Offers)))
+				classes = append(classes, int(e.Class))
+			}
+		}
 	}
-	n := newNet(o.Bits, o.Hidden, classifier.Classes, o.Seed)
-	if err := n.fit(ctx, rows, classes, o); err != nil {
-		return nil, err
+	all := newNet(o.Bits, o.Members*o.Hidden, classifier.Classes, 0)
+	clear(all.w)
+	clear(all.out)
+	for i := range o.Members {
+		n := newNet(o.Bits, o.Hidden, classifier.Classes, o.Seed+uint64(i)*1000)
+		if err := n.fit(ctx, rows, classes, o); err != nil {
+			return nil, err
+		}
+		all.join(n, i, o.Members)
 	}
-	m.table, m.scale = quantise(n.w, n.columns)
-	m.bias, m.out, m.outB = n.bias, n.out, n.outB
+	m.hidden = all.hidden
+	m.table, m.scale = quantise(all.w, all.columns)
+	m.bias, m.out, m.outB = all.bias, all.out, all.outB
 
 	return m, m.trainLanguages(ctx, examples, o)
 }
@@ -220,6 +284,26 @@ func newNet(bits uint, hidden, classes int, seed uint64) *net {
 		}
 	}
 	return n
+}
+
+// join puts member i of so many beside the others: the mean of the members'
+// logits is itself one network, with all their hidden units side by side.
+func (n *net) join(member *net, i, members int) {
+	share := 1 / float32(members)
+	h := member.hidden
+	for from, to := 0, 0; to < len(n.w); from, to = from+member.columns, to+n.columns {
+		copy(n.w[to+i*h:], member.w[from:from+h])
+		for k := range n.classes {
+			n.w[to+n.hidden+k] += float32(member.w[from+h+k] * share)
+		}
+	}
+	copy(n.bias[i*h:], member.bias)
+	for j, v := range member.out {
+		n.out[i*h*n.classes+j] = float32(v * share)
+	}
+	for k, v := range member.outB {
+		n.outB[k] += float32(v * share)
+	}
 }
 
 func (n *net) fit(ctx context.Context, rows [][]feature, classes []int, o Options) error {
