@@ -1,15 +1,30 @@
-// Package corpus holds the labelled replies that the local reader is trained, calibrated and tested on.
-//
-// Each file is JSON lines; one line is one reply:
-//
-//	{"text":"ya send it","earlier":["…"],"offers":["send email to Dana"],"label":"confirm","lang":"en","tags":["slang"]}
-//
-// README.md in this folder is the data card: the rules behind the labels, the counts and the limits.
+// Package corpus holds the labelled replies that the built-in reader is made
+// from and measured with: a part to train on, one to calibrate on, and one to
+// test with that nothing is ever fitted to. README.md is its data card.
 package corpus
 
-import "embed"
+import (
+	"embed"
+	"io/fs"
+)
 
-// FS holds one folder per part, with files <lang>-<name>.jsonl in it. train is for fitting weights only.
-//
-//go:embed train/*.jsonl
-var FS embed.FS
+//go:embed train/*.jsonl calibration/*.jsonl test/*.jsonl
+var files embed.FS
+
+// Train is the part that weights are trained on: *.jsonl at its top.
+func Train() fs.FS { return part("train") }
+
+// Calibration is the part that the calibrator, the threshold and the
+// languages in which code may act come from.
+func Calibration() fs.FS { return part("calibration") }
+
+// Test is the part that figures are reported on.
+func Test() fs.FS { return part("test") }
+
+func part(name string) fs.FS {
+	sub, err := fs.Sub(files, name)
+	if err != nil {
+		panic(err) // the names above are valid paths
+	}
+	return sub
+}
