@@ -1,6 +1,7 @@
 package offers
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"time"
@@ -31,11 +32,13 @@ type NewEvent struct {
 
 // MakeEvent renders an event's data.
 func MakeEvent(t EventType, data any) (NewEvent, error) {
-	raw, err := json.Marshal(data)
-	if err != nil {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false) // arguments stay the bytes that were hashed
+	if err := enc.Encode(data); err != nil {
 		return NewEvent{}, fmt.Errorf("event %s: %w", t, err)
 	}
-	return NewEvent{ID: NewID(), Type: t, Data: raw}, nil
+	return NewEvent{ID: NewID(), Type: t, Data: bytes.TrimSuffix(b.Bytes(), []byte("\n"))}, nil
 }
 
 // Won makes the effects of consuming the offer, and the operation and offer as they are then.
