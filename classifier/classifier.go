@@ -115,7 +115,7 @@ func (w Words) LogValue() slog.Value {
 
 // Limits of a label: it names an action, it does not tell a story.
 const (
-	maxLabelRunes = 120
+	maxLabelRunes = 200
 	maxVerbRunes  = 40
 )
 
@@ -132,7 +132,7 @@ type Label struct{ text string }
 // - . , : @ + / ' & # % $ € £ ¥ ( ) are kept, anything else becomes a space, so
 // that no line break, quote, bracket or invisible character can carry an
 // instruction into a reader. It fails with [ErrLabel] when the verb is empty
-// or longer than 40 characters after cleaning, or the label longer than 120.
+// or longer than 40 characters after cleaning, or the label longer than 200.
 func NewLabel(verb string, object ...string) (Label, error) {
 	v := cleanLabel(verb)
 	if !strings.ContainsFunc(v, unicode.IsLetter) || utf8.RuneCountInString(v) > maxVerbRunes {

@@ -26,7 +26,7 @@ func Read(ctx context.Context, r Reader, in Input, o Options) Verdict {
 	if v.Prepared.Own != "" {
 		v.Raw, v.Err = ask(ctx, r, readerInput(in, v.Prepared), o)
 	}
-	v.Reading = v.Raw
+	v.Reading, v.Guards = runGuards(v.Raw, v.Prepared, in.Offers)
 	return v
 }
 

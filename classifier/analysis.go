@@ -1,0 +1,353 @@
+package classifier
+
+import (
+	"strings"
+	"unicode/utf8"
+)
+
+// item is one entry of the lexicon, label word, number or unknown token in a
+// reply: tokens from up to to.
+type item struct {
+	kind     kind
+	from, to int
+}
+
+// analysis is a reply taken apart once, for every guard.
+type analysis struct {
+	prepared Prepared
+	own      string // prepared.Own
+	offers   int
+	tokens   []token
+	more     bool // there were more tokens than maxTokens
+	label    labelFacts
+	items    []item
+	language int // index in languages in which the items were read
+}
+
+// labelFacts is what may be echoed: the words, actions, things and numbers of
+// the one open offer. It is empty when there is not exactly one.
+type labelFacts struct {
+	tokens []token
+	verbs  uint64 // families of its action
+	nouns  uint64 // groups of its things
+	plain  bool   // its first word is in no family, so that word itself is the action
+}
+
+func (f *labelFacts) has(w string) bool {
+	for i := range f.tokens {
+		if f.tokens[i].text == w {
+			return true
+		}
+	}
+	return false
+}
+
+// echoes says whether w is a word of the label, give or take a plural or
+// possessive s.
+func (f *labelFacts) echoes(w string) bool {
+	if f.has(w) {
+		return true
+	}
+	if len(w) < 4 {
+		return false
+	}
+	if s, ok := strings.CutSuffix(w, "s"); ok && f.has(s) {
+		return true
+	}
+	for i := range f.tokens {
+		if t := f.tokens[i].text; len(t) == len(w)+1 && t[len(w)] == 's' && t[:len(w)] == w {
+			return true
+		}
+	}
+	return false
+}
+
+func newLabelFacts(l *lexicon, label Label) labelFacts {
+	f := labelFacts{}
+	f.tokens, _ = tokenize(make([]token, 0, 24), fold(label.String()), 48, l.cjk)
+	// "A: pay …": the letter is a number in a list.
+	if len(f.tokens) > 1 && utf8.RuneCountInString(f.tokens[0].text) == 1 && f.tokens[1].comma {
+		f.tokens = f.tokens[1:]
+	}
+	if len(f.tokens) == 0 {
+		return f
+	}
+	f.verbs = l.verbAt(f.tokens, 0)
+	if f.verbs == 0 {
+		// In some languages the action stands last.
+		f.verbs = l.verbAt(f.tokens, len(f.tokens)-1)
+	}
+	if f.verbs == 0 {
+		for i := range f.tokens {
+			if f.verbs |= l.verbAt(f.tokens, i); f.verbs != 0 {
+				break
+			}
+		}
+		f.plain = f.verbs == 0
+	}
+	for i := range f.tokens {
+		f.nouns |= l.nouns[f.tokens[i].text]
+	}
+	for family, groups := range l.verbNoun {
+		if f.verbs&(1<<family) != 0 {
+			f.nouns |= groups
+		}
+	}
+	return f
+}
+
+// verbAt gives the families of the longest action that starts at toks[i] in
+// any language.
+func (l *lexicon) verbAt(toks []token, i int) uint64 {
+	for n := min(3, len(toks)-i); n > 0; n-- {
+		key := toks[i].text
+		if n > 1 {
+			var b strings.Builder
+			for k := range n {
+				if k > 0 {
+					b.WriteByte(' ')
+				}
+				b.WriteString(toks[i+k].text)
+			}
+			key = b.String()
+		}
+		if v := l.verbs[key]; v != 0 {
+			return v
+		}
+	}
+	return 0
+}
+
+// analyse reads a prepared reply against the open offers.
+func analyse(p Prepared, offers []Label) *analysis {
+	l := words()
+	a := &analysis{prepared: p, own: p.Own, offers: len(offers)}
+	text := p.Own
+	if len(text) > maxOwnBytes {
+		text = text[:maxOwnBytes]
+	}
+	a.tokens, a.more = tokenize(make([]token, 0, 16), fold(text), maxTokens, l.cjk)
+	if len(offers) == 1 {
+		a.label = newLabelFacts(l, offers[0])
+	}
+	var known uint16
+	for i := range a.tokens {
+		t := &a.tokens[i]
+		in, ok := l.known[t.text]
+		if !ok && t.kind == wordToken && !a.label.echoes(t.text) && l.nouns[t.text] == 0 {
+			if w, mended := l.mend(t.text); mended {
+				t.text, t.fixed = w, true
+				in = l.known[w]
+			}
+		}
+		known |= in
+	}
+	best := -1
+	for lang := range l.tables {
+		if lang > 0 && known&(1<<lang) == 0 {
+			continue
+		}
+		items := a.parse(l, lang)
+		score := 0
+		for _, it := range items {
+			if it.kind == kindUnknown || it.kind.cue() {
+				score++
+			}
+		}
+		if best < 0 || score < best {
+			best, a.items, a.language = score, items, lang
+		}
+		if best == 0 {
+			break
+		}
+	}
+	return a
+}
+
+// maxOwnBytes is more than maxTokens words of any language.
+const maxOwnBytes = 1200
+
+// parse goes through the tokens, longest entry first.
+func (a *analysis) parse(l *lexicon, lang int) []item {
+	items := make([]item, 0, len(a.tokens))
+	for i := 0; i < len(a.tokens); {
+		k, n := a.classify(l, &l.tables[lang], i)
+		items = append(items, item{kind: k, from: i, to: i + n})
+		i += n
+	}
+	return items
+}
+
+// classify decides what the entry at token i is to this offer.
+func (a *analysis) classify(l *lexicon, t *table, i int) (kind, int) {
+	tok := &a.tokens[i]
+	e, n := t.match(a.tokens, i)
+	first := t.words[tok.text]
+	label := &a.label
+	switch {
+	case n == 0:
+		return a.classifyUnlisted(l, i), 1
+	case e.verbs&label.verbs != 0 && !(n == 1 && e.kind == kindFunction && label.verbs == 0):
+		return kindVerb, n
+	case n > 1 && (e.kind == kindStop || e.kind == kindKeep || e.kind == kindChange) && first.verbs&label.verbs != 0:
+		// "save it" to an offer to save.
+		return kindVerb, 1
+	case label.plain && n == 1 && tok.text == label.tokens[0].text && !e.kind.cue():
+		return kindVerb, 1
+	case e.kind.cue():
+		// An echo of the label excuses names of time and the like, never a no,
+		// a wait, an if or a question.
+		if n == 1 && (e.kind == kindTime || e.kind == kindThird) && label.has(tok.text) {
+			return kindEcho, 1
+		}
+		return e.kind, n
+	case e.kind != kindUnknown:
+		if n == 1 && e.kind.consents() && !everyday(tok.text) && label.has(tok.text) {
+			return kindEcho, 1 // "Perfect" is the song
+		}
+		return e.kind, n
+	default: // a verb of another action
+		if label.nouns&l.nouns[tok.text] != 0 || label.echoes(tok.text) {
+			return kindEcho, n
+		}
+		return kindOther, n
+	}
+}
+
+// everyday words say yes whatever the label holds.
+func everyday(w string) bool {
+	switch w {
+	case "yes", "yep", "yeah", "ok", "okay", "y", "yup", "sure", "si", "oui", "ja", "sim", "confirm", "approve", "haan", "是", "好", "はい":
+		return true
+	}
+	return false
+}
+
+func (a *analysis) classifyUnlisted(l *lexicon, i int) kind {
+	tok := &a.tokens[i]
+	label := &a.label
+	switch {
+	case tok.kind == numberToken:
+		if label.has(tok.text) {
+			return kindEcho
+		}
+		return kindNumber
+	case l.numbers[tok.text] != "":
+		if label.has(tok.text) || label.has(l.numbers[tok.text]) {
+			return kindEcho
+		}
+		if tok.text == "one" && a.pronounOne(l, i) {
+			return kindFunction
+		}
+		return kindNumber
+	case label.nouns != 0 && label.nouns&l.nouns[tok.text] != 0:
+		return kindEcho
+	case label.plain && i >= 0 && tok.text == label.tokens[0].text:
+		return kindVerb
+	case label.echoes(tok.text):
+		return kindEcho
+	}
+	return kindUnknown
+}
+
+// pronounOne tells "book that one" from "book one ticket". Where the label
+// says "a ticket", one is as many.
+func (a *analysis) pronounOne(l *lexicon, i int) bool {
+	if i > 0 {
+		switch a.tokens[i-1].text {
+		case "that", "this", "the", "right", "good", "great", "perfect":
+			return true
+		}
+	}
+	if a.label.has("a") || a.label.has("an") {
+		return true
+	}
+	if i+1 == len(a.tokens) || a.tokens[i+1].start || a.tokens[i+1].comma {
+		return !a.hasCount()
+	}
+	next := a.tokens[i+1].text
+	e := l.tables[0].words[next]
+	return (e.kind == kindCourtesy || e.kind == kindFiller || next == "for") && !a.hasCount()
+}
+
+// hasCount says whether the label says how many.
+func (a *analysis) hasCount() bool {
+	for i := range a.label.tokens {
+		t := &a.label.tokens[i]
+		if t.kind == numberToken && !t.ordinal && len(t.text) <= 2 {
+			return true
+		}
+	}
+	return false
+}
+
+func (a *analysis) any(k kind) bool {
+	for _, it := range a.items {
+		if it.kind == k {
+			return true
+		}
+	}
+	return false
+}
+
+// consent says whether some item says yes. The action of the label counts
+// where it is told or wished ("book it"), not where it is a thing ("the
+// booking").
+func (a *analysis) consent() bool {
+	for n, it := range a.items {
+		if !it.kind.consents() {
+			continue
+		}
+		if it.kind == kindVerb && n > 0 && a.items[n-1].to == it.from && !a.tokens[it.from].start {
+			switch a.tokens[it.from-1].text {
+			case "the", "a", "an", "my", "your", "this", "that", "our", "of", "for", "with", "from", "on", "in":
+				continue
+			}
+		}
+		return true
+	}
+	return false
+}
+
+// TokenDetail is one piece of a reply as the guards see it, for
+// explanations.
+type TokenDetail struct {
+	Text      string // folded: lower case, without accents
+	As        string // what it was taken for, for example "assent", "echo", "negation", "unaccounted"
+	Accounted bool   // false for whatever is a reason to ask
+}
+
+// Explain says what every piece of the newest message was taken for. It shows
+// the person's words: print it for somebody who may see them, never log it.
+func Explain(in Input) []TokenDetail {
+	p := Prepare(in.Newest)
+	if p.Own == "" {
+		return nil
+	}
+	a := analyse(p, in.Offers)
+	out := make([]TokenDetail, 0, len(a.items))
+	for _, it := range a.items {
+		var b strings.Builder
+		for i := it.from; i < it.to; i++ {
+			if i > it.from {
+				b.WriteByte(' ')
+			}
+			b.WriteString(a.tokens[i].text)
+		}
+		out = append(out, TokenDetail{Text: b.String(), As: it.kind.String(),
+			Accounted: it.kind != kindUnknown && !it.kind.cue()})
+	}
+	return out
+}
+
+// Unaccounted lists the pieces of the newest message that no yes to this offer
+// needs, in order.
+func Unaccounted(in Input) []string {
+	var out []string
+	for _, t := range Explain(in) {
+		if !t.Accounted {
+			out = append(out, t.Text)
+		}
+	}
+	return out
+}

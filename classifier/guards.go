@@ -1,0 +1,392 @@
+package classifier
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// guard is one reason not to act on a confirm. It can say that it objects and
+// nothing more: what happens then is decided in one place, [Reading.lowered],
+// so no guard can raise a reading.
+type guard struct {
+	name    string
+	objects func(*analysis) bool
+	// any guards lower every class but unrelated: what they see is not the
+	// person's answer at all, so it is no decline and no modify either.
+	any bool
+}
+
+// guards in the order in which they are named in a verdict. All of them run;
+// the last is the strongest: consent is an allow-list.
+var guards = [...]guard{
+	{name: "no-words", objects: guardNoWords, any: true},     // mutant: guard.no-words
+	{name: "tapback", objects: guardTapback, any: true},      // mutant: guard.tapback
+	{name: "auto-reply", objects: guardAutoReply, any: true}, // mutant: guard.auto-reply
+	{name: "no-offer", objects: guardNoOffer},                // mutant: guard.no-offer
+	{name: "several-offers", objects: guardSeveralOffers},    // mutant: guard.several-offers
+	{name: "keyword", objects: guardKeyword},                 // mutant: guard.keyword
+	{name: "quoted", objects: guardQuoted},                   // mutant: guard.quoted
+	{name: "over-long", objects: guardOverLong},              // mutant: guard.over-long
+	{name: "mixed-scripts", objects: guardMixedScripts},      // mutant: guard.mixed-scripts
+	{name: "invisible", objects: guardInvisible},             // mutant: guard.invisible
+	{name: "question", objects: guardQuestion},               // mutant: guard.question
+	{name: "negation", objects: guardNegation},               // mutant: guard.negation
+	{name: "stop", objects: guardStop},                       // mutant: guard.stop
+	{name: "hedge", objects: guardHedge},                     // mutant: guard.hedge
+	{name: "condition", objects: guardCondition},             // mutant: guard.condition
+	{name: "change", objects: guardChange},                   // mutant: guard.change
+	{name: "amount", objects: guardAmount},                   // mutant: guard.amount
+	{name: "time", objects: guardTime},                       // mutant: guard.time
+	{name: "redirect", objects: guardRedirect},               // mutant: guard.redirect
+	{name: "other-action", objects: guardOtherAction},        // mutant: guard.other-action
+	{name: "third-person", objects: guardThirdPerson},        // mutant: guard.third-person
+	{name: "idiom", objects: guardIdiom},                     // mutant: guard.idiom
+	{name: "keep", objects: guardKeep},                       // mutant: guard.keep
+	{name: "self", objects: guardSelf},                       // mutant: guard.self
+	{name: "mixed-signals", objects: guardMixedSignals},      // mutant: guard.mixed-signals
+	{name: "acknowledgement", objects: guardAcknowledgement}, // mutant: guard.acknowledgement
+	{name: "consent", objects: guardConsent},                 // mutant: guard.consent
+}
+
+// runGuards gives the reading after the guards and the names of those that
+// lowered it.
+func runGuards(raw Reading, p Prepared, offers []Label) (Reading, []string) {
+	if raw.Class == Unclear || raw.Class == Unrelated {
+		return raw, nil
+	}
+	var a *analysis
+	if raw.Class == Confirm {
+		a = analyse(p, offers)
+	} else {
+		a = &analysis{prepared: p, own: p.Own, offers: len(offers)}
+	}
+	var names []string
+	for _, g := range guards {
+		if (g.any || raw.Class == Confirm) && g.objects(a) {
+			names = append(names, g.name)
+		}
+	}
+	if len(names) == 0 {
+		return raw, nil
+	}
+	return raw.lowered(), names
+}
+
+// guardNoWords: nothing in the text is the person's own.
+func guardNoWords(a *analysis) bool {
+	switch a.prepared.Form {
+	case FormTyped, FormTapback, FormTapbackRemoved, FormAutoReply:
+		return false
+	}
+	return true
+}
+
+// guardTapback: a reaction repeats our words, not the person's.
+func guardTapback(a *analysis) bool {
+	return a.prepared.Form == FormTapback || a.prepared.Form == FormTapbackRemoved
+}
+
+// guardAutoReply: a machine answered.
+func guardAutoReply(a *analysis) bool { return a.prepared.Form == FormAutoReply }
+
+// guardNoOffer: nothing is open that could be confirmed.
+func guardNoOffer(a *analysis) bool { return a.offers == 0 }
+
+// guardSeveralOffers: which one is meant is not for code to guess, even when
+// the reply seems to name it.
+func guardSeveralOffers(a *analysis) bool { return a.offers > 1 }
+
+// guardKeyword: carriers have acted on the word already.
+func guardKeyword(a *analysis) bool {
+	k := KeywordOf(NewWords(a.own))
+	return k == KeywordStop || k == KeywordHelp
+}
+
+// guardQuoted: own words between quoted lines, below a signature mark, or with
+// words in quotation marks.
+func guardQuoted(a *analysis) bool {
+	if a.prepared.noted(NoteInline) || a.prepared.noted(NoteSignatureFirst) {
+		return true
+	}
+	return strings.ContainsFunc(a.own, isQuoteMark)
+}
+
+// Longest reply that may count as a yes. The longest plain ones seen in
+// dialogues are about half as long.
+const (
+	maxYesRunes  = 280
+	maxYesTokens = 48
+)
+
+// guardOverLong: nobody says yes at such length without saying more.
+func guardOverLong(a *analysis) bool {
+	return a.more || len(a.tokens) > maxYesTokens || utf8.RuneCountInString(a.own) > maxYesRunes
+}
+
+// guardMixedScripts: letters of two scripts in one word, or letters that look
+// Latin and are not.
+func guardMixedScripts(a *analysis) bool {
+	if isPlainASCII(a.own) {
+		return false
+	}
+	latin, lookalike := false, false
+	word := 0 // bits of scripts in the word so far
+	for _, r := range a.own {
+		if r == utf8.RuneError {
+			return true
+		}
+		if !unicode.IsLetter(r) {
+			if !unicode.IsMark(r) {
+				word = 0
+			}
+			continue
+		}
+		switch {
+		case r >= 0x1D400 && r <= 0x1D7FF, r >= 0x2100 && r <= 0x214F, r >= 0x24B6 && r <= 0x24E9, r >= 0x1D00 && r <= 0x1DBF, r >= 0x0250 && r <= 0x02AF:
+			return true // letters in fancy dress: mathematical, circled, phonetic
+		case unicode.Is(unicode.Latin, r):
+			latin = true
+			word |= 1
+		case unicode.Is(unicode.Cyrillic, r):
+			lookalike = true
+			word |= 2
+		case unicode.Is(unicode.Greek, r):
+			lookalike = true
+			word |= 4
+		case unicode.In(r, unicode.Armenian, unicode.Cherokee, unicode.Lisu, unicode.Coptic, unicode.Deseret):
+			lookalike = true
+			word |= 8
+		case unicode.Is(unicode.Devanagari, r):
+			word |= 16
+		}
+		if word&(word-1) != 0 {
+			return true
+		}
+	}
+	return latin && lookalike
+}
+
+// guardInvisible: something that cannot be seen stands inside the words, or
+// turns their direction.
+func guardInvisible(a *analysis) bool {
+	return a.prepared.noted(NoteInvisible) || a.prepared.noted(NoteBidi) || a.prepared.noted(NoteInvalidUTF8)
+}
+
+// guardQuestion: a question mark anywhere, a question word, or the word order
+// of a question.
+func guardQuestion(a *analysis) bool {
+	if strings.ContainsAny(a.own, "?？¿؟⁇⁈‽") {
+		return true
+	}
+	return a.any(kindQuestion)
+}
+
+// guardNegation: a no of any kind.
+func guardNegation(a *analysis) bool { return a.any(kindNegation) }
+
+// guardStop: wait, cancel, later, I did it myself.
+func guardStop(a *analysis) bool { return a.any(kindStop) }
+
+// guardHedge: maybe, I guess, not sure.
+func guardHedge(a *analysis) bool { return a.any(kindHedge) }
+
+// guardCondition: if, once, only, unless.
+func guardCondition(a *analysis) bool { return a.any(kindCondition) }
+
+// guardChange: but, instead, cc, another.
+func guardChange(a *analysis) bool { return a.any(kindChange) }
+
+// guardAmount: a number that the label does not have.
+func guardAmount(a *analysis) bool { return a.any(kindNumber) }
+
+// guardTime: a time that the label does not have; and "now" to something that
+// was offered for a given time.
+func guardTime(a *analysis) bool {
+	if a.any(kindTime) {
+		return true
+	}
+	return a.saysNow() && a.labelHasTime() && a.label.verbs&a.family("send", "pay", "publish", "forward", "call", "run") != 0
+}
+
+func (a *analysis) saysNow() bool {
+	for i := range a.tokens {
+		switch a.tokens[i].text {
+		case "now", "immediately", "asap", "ahora", "maintenant", "jetzt", "sofort", "agora", "adesso", "subito", "nu", "abhi", "现在", "马上", "今すぐ":
+			return true
+		}
+	}
+	return false
+}
+
+func (a *analysis) labelHasTime() bool {
+	t := &words().tables[0]
+	for i := range a.label.tokens {
+		if t.words[a.label.tokens[i].text].kind == kindTime {
+			return true
+		}
+	}
+	return false
+}
+
+func (a *analysis) family(names ...string) uint64 {
+	l := words()
+	var bits uint64
+	for _, n := range names {
+		bits |= 1 << l.families[n]
+	}
+	return bits
+}
+
+// guardRedirect: the reply names another receiver or another direction than
+// the label: "send it to me", "from savings to checking".
+func guardRedirect(a *analysis) bool {
+	sends := a.label.verbs&a.family("send", "pay", "forward", "publish", "invite") != 0
+	for i := 1; i < len(a.tokens); i++ {
+		w := a.tokens[i].text
+		prev := a.tokens[i-1].text
+		switch w {
+		case "me", "us", "him", "her", "them", "myself", "you":
+			if !sends || a.label.has(w) {
+				continue
+			}
+			if prev == "to" && (i < 2 || !a.approvesAt(i-2)) {
+				return true
+			}
+			if w != "them" && w != "you" && a.verbEndsAt(i-1) {
+				return true // "send me"
+			}
+		}
+		if prev == "to" || prev == "from" {
+			k := i
+			if a.tokens[k].text == "the" || a.tokens[k].text == "my" {
+				k++
+			}
+			if k < len(a.tokens) && a.label.turned(prev, a.tokens[k].text) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// turned says whether the label has the word, but after "from" where the reply
+// has "to", or the other way round.
+func (f *labelFacts) turned(preposition, w string) bool {
+	other := "to"
+	if preposition == "to" {
+		other = "from"
+	}
+	found := false
+	last := ""
+	for i := range f.tokens {
+		switch t := f.tokens[i].text; t {
+		case "to", "from", "for", "with", "at", "on", "in", "by":
+			last = t
+		case w:
+			if last == preposition {
+				return false
+			}
+			found = found || last == other
+		}
+	}
+	return found
+}
+
+func (a *analysis) approvesAt(tok int) bool {
+	for _, it := range a.items {
+		if it.from <= tok && tok < it.to {
+			return it.kind == kindApprove || it.kind == kindAssent
+		}
+	}
+	return false
+}
+
+func (a *analysis) verbEndsAt(tok int) bool {
+	for _, it := range a.items {
+		if it.from <= tok && tok < it.to {
+			return it.kind == kindVerb
+		}
+	}
+	return false
+}
+
+// guardOtherAction: the reply asks for something else.
+func guardOtherAction(a *analysis) bool { return a.any(kindOther) }
+
+// guardThirdPerson: somebody else's yes, or words about approval instead of
+// approval.
+func guardThirdPerson(a *analysis) bool {
+	if strings.ContainsAny(a.own, "{}<>[]=") && !strings.Contains(a.own, "<3") && !strings.Contains(a.own, "=)") {
+		return true
+	}
+	return a.any(kindThird)
+}
+
+// guardIdiom: words that say yes and mean no, or mean nothing.
+func guardIdiom(a *analysis) bool { return a.any(kindIdiom) }
+
+// guardKeep: keep it, leave it.
+func guardKeep(a *analysis) bool { return a.any(kindKeep) }
+
+// guardSelf: "I will send it" says who does it, and it is not us.
+func guardSelf(a *analysis) bool {
+	for i := 0; i+1 < len(a.tokens); i++ {
+		switch a.tokens[i].text {
+		case "ill":
+		case "i", "we":
+			switch a.tokens[i+1].text {
+			case "will", "can", "could", "shall", "am", "are", "gonna", "did", "have":
+			default:
+				continue
+			}
+		default:
+			continue
+		}
+		for _, it := range a.items {
+			if it.from == i && it.to > i+1 && it.kind.consents() {
+				break // "i will take it" is an entry of its own
+			}
+			if it.from > i && it.from <= i+4 && it.kind == kindVerb && !a.between(i, it.from) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// between says whether a sentence, or a wish, starts between two tokens.
+func (a *analysis) between(from, to int) bool {
+	for i := from + 1; i <= to; i++ {
+		if a.tokens[i].start || a.tokens[i].comma {
+			return true
+		}
+		switch a.tokens[i].text {
+		case "want", "like", "love", "to", "ready", "happy", "glad", "sure":
+			return true
+		}
+	}
+	return false
+}
+
+// guardMixedSignals: yes and no in one breath.
+func guardMixedSignals(a *analysis) bool {
+	yes := a.any(kindAssent) || a.any(kindApprove) || a.any(kindGo)
+	return yes && (a.any(kindNegation) || a.any(kindStop) || a.any(kindIdiom))
+}
+
+// guardAcknowledgement: "got it", "thanks", "no problem": the text was seen.
+func guardAcknowledgement(a *analysis) bool {
+	return (a.any(kindAck) || a.any(kindCourtesy)) && !a.consent()
+}
+
+// guardConsent is the allow-list: a confirm stands only if somebody said yes
+// and everything that they wrote is accounted for.
+func guardConsent(a *analysis) bool {
+	for _, it := range a.items {
+		if it.kind == kindUnknown || it.kind.cue() {
+			return true
+		}
+	}
+	return !a.consent()
+}

@@ -1,0 +1,397 @@
+package classifier
+
+import (
+	"embed"
+	"path"
+	"slices"
+	"strings"
+	"sync"
+)
+
+//go:embed lexicon/*.txt
+var lexiconFiles embed.FS
+
+// kind is what a word or phrase does in a reply; see lexicon/README.md.
+type kind uint8
+
+const (
+	kindUnknown kind = iota
+	kindFunction
+	kindFiller
+	kindCourtesy
+	kindAck
+	kindApprove
+	kindGo
+	kindAssent
+	kindEcho // a word of the label, or one that may stand for it
+	kindVerb // the action of the label
+	// From here on a kind is a reason to lower. Where an entry is listed under
+	// two kinds, the later one wins.
+	kindOther // the verb of another action
+	kindTime
+	kindThird
+	kindKeep
+	kindChange
+	kindQuestion
+	kindCondition
+	kindHedge
+	kindIdiom
+	kindStop
+	kindNegation
+	kindNumber // a number that the label does not have
+)
+
+var kindNames = [...]string{"unaccounted", "function", "filler", "courtesy", "ack", "approve", "go", "assent",
+	"echo", "action", "other action", "time", "third", "keep", "change", "question", "condition", "hedge", "idiom",
+	"stop", "negation", "number"}
+
+func (k kind) String() string { return kindNames[k] }
+
+func (k kind) cue() bool { return k >= kindOther }
+
+func (k kind) consents() bool {
+	return k == kindAssent || k == kindApprove || k == kindGo || k == kindVerb
+}
+
+// languages in the order in which ties are broken.
+var languages = []string{"en", "es", "fr", "de", "pt", "it", "nl", "hi", "zh", "ja"}
+
+// entry is what a language knows of a word or phrase: its kind, the families
+// of actions that it may name, or both ("cancel").
+type entry struct {
+	kind  kind
+	verbs uint64 // bit per family
+}
+
+type phrase struct {
+	rest []string // the words after the first
+	entry
+}
+
+// table is one language.
+type table struct {
+	words   map[string]entry
+	phrases map[string][]phrase // by first word, longest first
+}
+
+// lexicon is everything that was read from lexicon/.
+type lexicon struct {
+	tables   []table // by index in languages
+	known    map[string]uint16
+	cjk      *cjkSet
+	verbs    map[string]uint64 // any language; phrases joined by spaces
+	nouns    map[string]uint64 // bit per group
+	families map[string]int    // name of a verb family to its index
+	verbNoun map[int]uint64    // verb family index to groups
+	numbers  map[string]string // number word to digits
+	typo     []string          // assent words that a typo may be mended to
+	nearStop []string          // short negations and stop words that no mending may touch
+
+	headers     []headerSet
+	tapbacks    []tapbackForm
+	signatures  []string
+	autoReplies []string
+}
+
+// words is the lexicon, read at its first use.
+var words = sync.OnceValue(loadLexicon)
+
+func loadLexicon() *lexicon {
+	l := &lexicon{
+		tables:   make([]table, len(languages)),
+		known:    map[string]uint16{},
+		cjk:      &cjkSet{words: map[string]struct{}{}},
+		verbs:    map[string]uint64{},
+		nouns:    map[string]uint64{},
+		families: map[string]int{},
+		verbNoun: map[int]uint64{},
+		numbers:  map[string]string{},
+	}
+	for i := range l.tables {
+		l.tables[i] = table{words: map[string]entry{}, phrases: map[string][]phrase{}}
+	}
+	l.loadVerbs()
+	for i, lang := range languages {
+		l.loadKinds(i, "common")
+		l.loadKinds(i, lang)
+		if lang == "hi" { // written in two scripts and mixed with English
+			l.loadKinds(i, "en")
+			l.mergeVerbs(i, 0)
+		}
+	}
+	for i := range l.tables {
+		for first, ps := range l.tables[i].phrases {
+			slices.SortStableFunc(ps, func(a, b phrase) int { return len(b.rest) - len(a.rest) })
+			l.tables[i].phrases[first] = ps
+		}
+	}
+	l.loadNouns()
+	l.loadNumbers()
+	l.loadTypos()
+	l.loadForms()
+	return l
+}
+
+// lines gives the lines of a lexicon file without comments; files are ours, so
+// a missing one is a build mistake.
+func lines(name string) []string {
+	b, err := lexiconFiles.ReadFile(path.Join("lexicon", name+".txt"))
+	if err != nil {
+		panic("classifier: lexicon file " + name + " is missing from the build")
+	}
+	var out []string
+	for line := range strings.Lines(string(b)) {
+		line, _, _ = strings.Cut(line, "# ")
+		if line = strings.TrimSpace(line); line != "" && line != "#" {
+			out = append(out, line)
+		}
+	}
+	return out
+}
+
+func entries(line string) []string {
+	var out []string
+	for _, e := range strings.Split(line, ",") {
+		if e = strings.TrimSpace(e); e != "" {
+			out = append(out, e)
+		}
+	}
+	return out
+}
+
+// split gives the words of an entry as a reply would be split.
+func (l *lexicon) split(e string) []string {
+	f := fold(e)
+	if strings.IndexFunc(f, func(r rune) bool { return !isCJK(r) }) < 0 {
+		l.cjk.add(f)
+		return []string{f}
+	}
+	toks, _ := tokenize(nil, f, maxTokens, l.cjk)
+	out := make([]string, len(toks))
+	for i, t := range toks {
+		out[i] = t.text
+	}
+	return out
+}
+
+func (l *lexicon) put(lang int, e string, add entry) {
+	ws := l.split(e)
+	if len(ws) == 0 {
+		return
+	}
+	t := &l.tables[lang]
+	if len(ws) == 1 {
+		t.words[ws[0]] = merged(t.words[ws[0]], add)
+	} else {
+		ps := t.phrases[ws[0]]
+		i := slices.IndexFunc(ps, func(p phrase) bool { return slices.Equal(p.rest, ws[1:]) })
+		if i < 0 {
+			ps = append(ps, phrase{rest: ws[1:]})
+			i = len(ps) - 1
+		}
+		ps[i].entry = merged(ps[i].entry, add)
+		t.phrases[ws[0]] = ps
+	}
+	for _, w := range ws {
+		l.known[w] |= 1 << lang
+	}
+}
+
+func merged(a, b entry) entry {
+	return entry{kind: max(a.kind, b.kind), verbs: a.verbs | b.verbs}
+}
+
+func (l *lexicon) loadKinds(lang int, name string) {
+	k := kindUnknown
+	for _, line := range lines(name) {
+		if strings.HasPrefix(line, "[") {
+			k = kindUnknown
+			i := slices.Index(kindNames[:], strings.Trim(line, "[]"))
+			if i <= 0 {
+				panic("classifier: lexicon " + name + " has a section " + line)
+			}
+			k = kind(i)
+			continue
+		}
+		for _, e := range entries(line) {
+			l.put(lang, e, entry{kind: k})
+		}
+	}
+}
+
+func (l *lexicon) loadVerbs() {
+	family := 0
+	for _, line := range lines("verbs") {
+		if strings.HasPrefix(line, "[") {
+			family = len(l.families)
+			l.families[strings.Trim(line, "[]")] = family
+			continue
+		}
+		lang, list, _ := strings.Cut(line, ":")
+		i := slices.Index(languages, lang)
+		if i < 0 {
+			panic("classifier: verbs has a language " + lang)
+		}
+		for _, e := range entries(list) {
+			l.put(i, e, entry{verbs: 1 << family})
+			key := strings.Join(l.split(e), " ")
+			l.verbs[key] |= 1 << family
+		}
+	}
+}
+
+func (l *lexicon) mergeVerbs(to, from int) {
+	for w, e := range l.tables[from].words {
+		if e.verbs != 0 {
+			l.tables[to].words[w] = merged(l.tables[to].words[w], entry{verbs: e.verbs})
+			l.known[w] |= 1 << to
+		}
+	}
+}
+
+func (l *lexicon) loadNouns() {
+	for group, line := range lines("nouns") {
+		_, list, _ := strings.Cut(line, ":")
+		for _, e := range entries(list) {
+			if verb, ok := strings.CutPrefix(e, "@"); ok {
+				l.verbNoun[l.families[verb]] |= 1 << group
+				continue
+			}
+			for _, w := range l.split(e) {
+				l.nouns[w] |= 1 << group
+			}
+		}
+	}
+}
+
+func (l *lexicon) loadNumbers() {
+	for _, line := range lines("numbers") {
+		n, list, _ := strings.Cut(line, ":")
+		for _, e := range entries(list) {
+			for _, w := range l.split(e) {
+				l.numbers[w] = n
+			}
+		}
+	}
+}
+
+// loadTypos collects which words a typo may be mended to: assent, and the
+// words of go-ahead, of at least five letters; and what it must stay away from.
+func (l *lexicon) loadTypos() {
+	for _, lang := range []int{0, 1, 2, 3, 4, 5, 6} {
+		for w, e := range l.tables[lang].words {
+			switch {
+			case e.kind == kindAssent && len(w) >= 5, e.kind == kindApprove && len(w) >= 7, e.kind == kindCourtesy && w == "please":
+				l.typo = append(l.typo, w)
+			case (e.kind == kindNegation || e.kind == kindStop) && len(w) >= 3:
+				l.nearStop = append(l.nearStop, w)
+			}
+		}
+	}
+	l.typo = append(l.typo, "ahead", "proceed", "sounds", "correct")
+	slices.Sort(l.typo)
+	l.typo = slices.Compact(l.typo)
+	slices.Sort(l.nearStop)
+	l.nearStop = slices.Compact(l.nearStop)
+}
+
+// match finds the longest entry of a language at toks[i]. It does not look
+// across the end of a sentence. n is 0 if there is none.
+func (t *table) match(toks []token, i int) (e entry, n int) {
+	for _, p := range t.phrases[toks[i].text] {
+		if len(p.rest) >= len(toks)-i {
+			continue
+		}
+		ok := true
+		for k, w := range p.rest {
+			if tk := &toks[i+1+k]; tk.text != w || tk.start {
+				ok = false
+				break
+			}
+		}
+		if ok {
+			return p.entry, len(p.rest) + 1
+		}
+	}
+	if e, ok := t.words[toks[i].text]; ok {
+		return e, 1
+	}
+	return entry{}, 0
+}
+
+// mend gives a token that no language knows the word it was meant for: first
+// by taking stretched letters back ("yesss"), then by one slip of the finger
+// from an assent word. It never mends what is one slip from a no or a stop.
+func (l *lexicon) mend(w string) (string, bool) {
+	if c, ok := l.unstretch(w); ok {
+		return c, true
+	}
+	if len(w) < 4 || !isPlainASCII(w) {
+		return "", false
+	}
+	for _, no := range l.nearStop {
+		if w[0] == no[0] && oneSlip(w, no) {
+			return "", false
+		}
+	}
+	for _, yes := range l.typo {
+		// The first letter of a word is seldom the wrong one; real words
+		// ("night", "food") mostly differ from an assent word there.
+		if w[0] == yes[0] && oneSlip(w, yes) {
+			return yes, true
+		}
+	}
+	return "", false
+}
+
+// unstretch shortens runs of one letter, first to two, then to one.
+func (l *lexicon) unstretch(w string) (string, bool) {
+	for _, keep := range [...]int{2, 1} {
+		b := make([]byte, 0, len(w))
+		run, changed := 0, false
+		for i := 0; i < len(w); i++ {
+			if w[i] >= 0x80 {
+				return "", false
+			}
+			if i > 0 && w[i] == w[i-1] {
+				run++
+			} else {
+				run = 1
+			}
+			if run > keep {
+				changed = true
+				continue
+			}
+			b = append(b, w[i])
+		}
+		if !changed {
+			continue
+		}
+		if _, ok := l.known[string(b)]; ok {
+			return string(b), true
+		}
+	}
+	return "", false
+}
+
+// oneSlip says whether a and b differ by one letter put in, left out or
+// replaced, or by two neighbours swapped.
+func oneSlip(a, b string) bool {
+	if len(a) > len(b) {
+		a, b = b, a
+	}
+	if len(b)-len(a) > 1 || a == b {
+		return false
+	}
+	i := 0
+	for i < len(a) && a[i] == b[i] {
+		i++
+	}
+	if len(a) < len(b) {
+		return a[i:] == b[i+1:]
+	}
+	if a[i+1:] == b[i+1:] {
+		return true
+	}
+	return i+1 < len(a) && a[i] == b[i+1] && a[i+1] == b[i] && a[i+2:] == b[i+2:]
+}
