@@ -1,6 +1,13 @@
 // Package corpus holds the labelled replies that the built-in reader is made
 // from and measured with: a part to train on, one to calibrate on, and one to
 // test with that nothing is ever fitted to. README.md is its data card.
+//
+// Each file is JSON lines; one line is one reply:
+//
+//	{"text":"ya send it","earlier":["…"],"offers":["send email to Dana"],"label":"confirm","lang":"en","tags":["slang"]}
+//
+// A part must never be read for another part's purpose: p fitted on replies
+// that the weights have seen promises more than it keeps.
 package corpus
 
 import (
@@ -8,8 +15,10 @@ import (
 	"io/fs"
 )
 
+// FS holds the three parts as folders: train, calibration, test.
+//
 //go:embed train/*.jsonl calibration/*.jsonl test/*.jsonl
-var files embed.FS
+var FS embed.FS
 
 // Train is the part that weights are trained on: *.jsonl at its top.
 func Train() fs.FS { return part("train") }
@@ -22,7 +31,7 @@ func Calibration() fs.FS { return part("calibration") }
 func Test() fs.FS { return part("test") }
 
 func part(name string) fs.FS {
-	sub, err := fs.Sub(files, name)
+	sub, err := fs.Sub(FS, name)
 	if err != nil {
 		panic(err) // the names above are valid paths
 	}
