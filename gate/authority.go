@@ -88,7 +88,7 @@ func capabilitiesNeeded(op Operation, policy *Policy) []Capability {
 	case isBuiltin(op.Kind, op.Tool):
 		return []Capability{byKind}
 	default:
-		return []Capability{byTool, byKind}
+		return []Capability{byTool, byKind} // mutant: gate-kind-lends-nothing
 	}
 }
 

@@ -117,10 +117,12 @@ type Grant struct {
 // covers says whether the grant is for this operation at this time. It is
 // false on every doubt.
 func (g *Grant) covers(op Operation, now time.Time) bool {
-	if g == nil || g.ID == "" || g.Tool != op.Tool || g.ArgsSHA256 != op.ArgsSHA256() {
+	if g == nil {
 		return false
 	}
-	return g.Until.IsZero() || now.Before(g.Until)
+	sameCall := g.Tool == op.Tool && g.ArgsSHA256 == op.ArgsSHA256() // mutant: gate-grant-call
+	inTime := g.Until.IsZero() || now.Before(g.Until)                // mutant: gate-grant-time
+	return g.ID != "" && sameCall && inTime                          // mutant: gate-grant-id
 }
 
 // Answer is what the gate says. The zero value refuses.
@@ -274,7 +276,7 @@ func decideRules(op Operation, turn Turn, policy *Policy) Decision {
 
 // withinReach is rule 2b: the reason to allow, or "".
 func withinReach(c call, turn Turn) Reason {
-	builtin := isBuiltin(c.op.Kind, c.op.Tool)
+	builtin := isBuiltin(c.op.Kind, c.op.Tool) // mutant: gate-builtin-name
 	switch {
 	case builtin && c.op.Kind == KindModelCall:
 		return ReasonModelCallAllowed
@@ -384,7 +386,7 @@ func decideBundle(op Operation, args map[string]any, turn Turn, policy *Policy) 
 		d := Decision{Tier: turn.Tier, Capability: CapabilityFor(op, policy)}
 		return d.with(Refuse, "1", ReasonArgsInvalid, "The bundle cannot be read: "+problem+".")
 	}
-	turn.SaidIntent, turn.StandingPermission = nil, nil
+	turn.SaidIntent, turn.StandingPermission = nil, nil // mutant: gate-bundle-grants
 	strictest := Decision{}
 	for i, part := range parts {
 		d := decideRules(part, turn, policy)

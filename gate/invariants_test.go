@@ -223,6 +223,13 @@ func unexplained(op Operation, turn Turn, policy *Policy) string {
 		return true
 	}
 	job := op.Kind == "background_job"
+	// What is neither undone nor the person's own needs their words; memory has
+	// its own rule.
+	inner := tool.Own && tool.Reversible || said || op.Kind == "tool_call" &&
+		(tool.Capability == "memory.read" && tool.Effect == "read" || tool.Capability == "memory.source.append" && tool.Effect == "write")
+	if slices.Contains([]Effect{"read", "write", "schedule", "invite"}, tool.Effect) && !inner {
+		return "not the person's own, or not reversible"
+	}
 	switch tool.Effect {
 	case "pay", "share", "post", "act":
 		if !said {
