@@ -184,8 +184,8 @@ func (p *parser) readTool(key, n *yaml.Node) *Tool {
 	t := &Tool{
 		Name:           key.Value,
 		Description:    p.text(f["description"], 300),
-		Effect:         p.effect(f["effect"], key),
-		Capability:     p.capability(f["capability"], key),
+		Effect:         choice(p, f["effect"], key, "effect", effects()),
+		Capability:     choice(p, f["capability"], key, "capability", Capabilities()),
 		ActsOutward:    p.flag(f["outward"]),
 		Preview:        p.flag(f["preview"]),
 		Own:            p.flag(f["own"]),
@@ -264,28 +264,17 @@ func (p *parser) word(n *yaml.Node, what string, known ...string) string {
 	return n.Value
 }
 
-func (p *parser) effect(n, entry *yaml.Node) Effect {
-	var known []string
-	for _, e := range effects() {
-		known = append(known, string(e))
+// choice reads one of a closed list that every entry must name.
+func choice[T ~string](p *parser, n, entry *yaml.Node, what string, known []T) T {
+	words := make([]string, len(known))
+	for i, k := range known {
+		words[i] = string(k)
 	}
 	if n == nil {
-		p.report(entry, "effect is missing; add one of: %s", strings.Join(known, ", "))
+		p.report(entry, "%s is missing; add one of: %s", what, strings.Join(words, ", "))
 		return ""
 	}
-	return Effect(p.word(n, "effect", known...))
-}
-
-func (p *parser) capability(n, entry *yaml.Node) Capability {
-	var known []string
-	for _, c := range Capabilities() {
-		known = append(known, string(c))
-	}
-	if n == nil {
-		p.report(entry, "capability is missing; add one of: %s", strings.Join(known, ", "))
-		return ""
-	}
-	return Capability(p.word(n, "capability", known...))
+	return T(p.word(n, what, words...))
 }
 
 func (p *parser) duration(n *yaml.Node, what string, otherwise, most time.Duration) time.Duration {
