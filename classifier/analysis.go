@@ -189,9 +189,13 @@ func (a *analysis) classify(l *lexicon, t *table, i int) (kind, int) {
 		return a.classifyUnlisted(l, i), 1
 	case e.verbs&label.verbs != 0 && !(n == 1 && e.kind == kindFunction && label.verbs == 0):
 		return kindVerb, n
-	case n > 1 && (e.kind == kindStop || e.kind == kindKeep || e.kind == kindChange) && first.verbs&label.verbs != 0:
-		// "save it" to an offer to save.
+	case n > 1 && (e.kind == kindStop || e.kind == kindKeep || e.kind == kindChange) && first.kind == e.kind && first.verbs&label.verbs != 0:
+		// "save it" to an offer to save. Not "take it off" to an offer to take:
+		// there the phrase has a sense that its first word has not.
 		return kindVerb, 1
+	case n > 1 && e.kind == kindQuestion && !first.kind.cue() && !a.clauseStarts(l, i):
+		// "this is it": the word order asks only where a clause starts.
+		return max(first.kind, kindFunction), 1
 	case label.plain && n == 1 && tok.text == label.tokens[0].text && !e.kind.cue():
 		return kindVerb, 1
 	case e.kind.cue():
@@ -214,6 +218,22 @@ func (a *analysis) classify(l *lexicon, t *table, i int) (kind, int) {
 	}
 }
 
+// clauseStarts says whether token i is the first of its sentence or clause,
+// small words aside.
+func (a *analysis) clauseStarts(l *lexicon, i int) bool {
+	for ; ; i-- {
+		if a.tokens[i].start || a.tokens[i].comma || i == 0 {
+			return true
+		}
+		switch a.tokens[i-1].text {
+		case "and", "so", "but", "then", "oh", "wait", "well", "um", "uh":
+			continue
+		}
+		k := l.tables[0].words[a.tokens[i-1].text].kind
+		return k >= kindFiller && k != kindEcho && k != kindVerb
+	}
+}
+
 // everyday words say yes whatever the label holds.
 func everyday(w string) bool {
 	switch w {
@@ -228,12 +248,12 @@ func (a *analysis) classifyUnlisted(l *lexicon, i int) kind {
 	label := &a.label
 	switch {
 	case tok.kind == numberToken:
-		if label.has(tok.text) {
+		if a.sameNumber(l, i, tok.text) {
 			return kindEcho
 		}
 		return kindNumber
 	case l.numbers[tok.text] != "":
-		if label.has(tok.text) || label.has(l.numbers[tok.text]) {
+		if a.sameNumber(l, i, l.numbers[tok.text]) {
 			return kindEcho
 		}
 		if tok.text == "one" && a.pronounOne(l, i) {
@@ -250,11 +270,57 @@ func (a *analysis) classifyUnlisted(l *lexicon, i int) kind {
 	return kindUnknown
 }
 
+// sameNumber says whether the label has the number of token i in the same
+// role: with the same preposition before it and the same thing after it. "4
+// tickets" is no echo of "2 tickets on March 4th".
+func (a *analysis) sameNumber(l *lexicon, i int, n string) bool {
+	before, after := "", ""
+	if i > 0 && !a.tokens[i].start {
+		switch w := a.tokens[i-1].text; w {
+		case "for", "at", "from", "to", "by", "until", "before", "after", "under", "over":
+			before = w
+		}
+	}
+	if i+1 < len(a.tokens) && !a.tokens[i+1].start && a.tokens[i+1].kind == wordToken {
+		if w := a.tokens[i+1].text; l.nouns[w] != 0 || a.label.echoes(w) {
+			after = w
+		}
+	}
+	for j := range a.label.tokens {
+		t := &a.label.tokens[j]
+		if t.text != n && l.numbers[t.text] != n {
+			continue
+		}
+		if before != "" && (j == 0 || a.label.tokens[j-1].text != before) {
+			continue
+		}
+		if after != "" && !a.label.counts(l, j, after) {
+			continue
+		}
+		return true
+	}
+	return false
+}
+
+// counts says whether the number at j of the label counts the thing: it stands
+// at most two words before it.
+func (f *labelFacts) counts(l *lexicon, j int, thing string) bool {
+	for k := j + 1; k < len(f.tokens) && k <= j+3; k++ {
+		t := f.tokens[k].text
+		if t == thing || l.nouns[t]&l.nouns[thing] != 0 || strings.TrimSuffix(t, "s") == strings.TrimSuffix(thing, "s") {
+			return true
+		}
+	}
+	return false
+}
+
 // pronounOne tells "book that one" from "book one ticket". Where the label
 // says "a ticket", one is as many.
 func (a *analysis) pronounOne(l *lexicon, i int) bool {
 	if i > 0 {
 		switch a.tokens[i-1].text {
+		case "for", "at", "to", "from", "just", "only":
+			return false
 		case "that", "this", "the", "right", "good", "great", "perfect":
 			return true
 		}
@@ -270,12 +336,22 @@ func (a *analysis) pronounOne(l *lexicon, i int) bool {
 	return (e.kind == kindCourtesy || e.kind == kindFiller || next == "for") && !a.hasCount()
 }
 
-// hasCount says whether the label says how many.
+// hasCount says whether the label says how many: a number before a thing, or
+// after "for".
 func (a *analysis) hasCount() bool {
-	for i := range a.label.tokens {
-		t := &a.label.tokens[i]
-		if t.kind == numberToken && !t.ordinal && len(t.text) <= 2 {
+	l := words()
+	toks := a.label.tokens
+	for i := range toks {
+		if toks[i].kind != numberToken || toks[i].ordinal {
+			continue
+		}
+		if i > 0 && toks[i-1].text == "for" {
 			return true
+		}
+		for k := i + 1; k < len(toks) && k <= i+2; k++ {
+			if toks[k].kind == wordToken && l.nouns[toks[k].text] != 0 {
+				return true
+			}
 		}
 	}
 	return false

@@ -179,7 +179,33 @@ func guardQuestion(a *analysis) bool {
 	if strings.ContainsAny(a.own, "?？¿؟⁇⁈‽") {
 		return true
 	}
-	return a.any(kindQuestion)
+	return a.any(kindQuestion) || a.asksForDetails()
+}
+
+// asksForDetails tells "the details are right" from "I want the details".
+func (a *analysis) asksForDetails() bool {
+	for i := range a.tokens {
+		switch a.tokens[i].text {
+		case "info", "information", "detail", "details", "data", "summary":
+		default:
+			continue
+		}
+		for _, it := range a.items {
+			if (it.kind == kindGo || it.kind == kindVerb) && it.from < i && !a.sentenceBetween(it.from, i) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func (a *analysis) sentenceBetween(from, to int) bool {
+	for i := from + 1; i <= to; i++ {
+		if a.tokens[i].start {
+			return true
+		}
+	}
+	return false
 }
 
 // guardNegation: a no of any kind.
@@ -197,8 +223,27 @@ func guardCondition(a *analysis) bool { return a.any(kindCondition) }
 // guardChange: but, instead, cc, another.
 func guardChange(a *analysis) bool { return a.any(kindChange) }
 
-// guardAmount: a number that the label does not have.
-func guardAmount(a *analysis) bool { return a.any(kindNumber) }
+// guardAmount: a number that the label does not have, "some" of a given number,
+// "everything" where a part was offered for deletion.
+func guardAmount(a *analysis) bool {
+	if a.any(kindNumber) {
+		return true
+	}
+	loses := a.label.verbs&a.family("delete", "cancel") != 0
+	for i := range a.tokens {
+		switch a.tokens[i].text {
+		case "some":
+			if loses || a.hasCount() {
+				return true
+			}
+		case "everything", "entire", "whole", "every":
+			if loses && !a.label.has(a.tokens[i].text) && i > 0 && !a.tokens[i].start {
+				return true
+			}
+		}
+	}
+	return false
+}
 
 // guardTime: a time that the label does not have; and "now" to something that
 // was offered for a given time.
@@ -246,6 +291,10 @@ func guardRedirect(a *analysis) bool {
 		w := a.tokens[i].text
 		prev := a.tokens[i-1].text
 		switch w {
+		case "all", "both", "each", "everyone":
+			if sends && prev == "to" && !a.label.has(w) {
+				return true
+			}
 		case "me", "us", "him", "her", "them", "myself", "you":
 			if !sends || a.label.has(w) {
 				continue
@@ -336,7 +385,7 @@ func guardSelf(a *analysis) bool {
 		case "ill":
 		case "i", "we":
 			switch a.tokens[i+1].text {
-			case "will", "can", "could", "shall", "am", "are", "gonna", "did", "have":
+			case "will", "can", "could", "shall", "gonna":
 			default:
 				continue
 			}
@@ -347,7 +396,7 @@ func guardSelf(a *analysis) bool {
 			if it.from == i && it.to > i+1 && it.kind.consents() {
 				break // "i will take it" is an entry of its own
 			}
-			if it.from > i && it.from <= i+4 && it.kind == kindVerb && !a.between(i, it.from) {
+			if it.from > i && it.from <= i+5 && (it.kind == kindVerb || it.kind == kindGo) && !a.between(i, it.from) {
 				return true
 			}
 		}
@@ -377,7 +426,33 @@ func guardMixedSignals(a *analysis) bool {
 
 // guardAcknowledgement: "got it", "thanks", "no problem": the text was seen.
 func guardAcknowledgement(a *analysis) bool {
-	return (a.any(kindAck) || a.any(kindCourtesy)) && !a.consent()
+	if !a.any(kindAck) && !a.any(kindCourtesy) {
+		return false
+	}
+	return !a.consent() || a.any(kindAck) && a.onlyPleased()
+}
+
+// onlyPleased says whether all that could be a yes is one of the words that
+// also just receive something: "ok thanks", "great, thank you".
+func (a *analysis) onlyPleased() bool {
+	for _, it := range a.items {
+		switch it.kind {
+		case kindAck, kindCourtesy, kindFiller:
+		case kindAssent, kindApprove:
+			switch a.tokens[it.from].text {
+			case "ok", "okay", "k", "kk", "oki", "okey", "alright", "great", "good", "cool", "nice", "fine", "super",
+				"awesome", "excellent", "wonderful", "amazing", "lovely", "sweet", "vale", "bueno", "genial",
+				"bien", "gut", "toll", "bom", "boa", "legal", "bene", "bello", "goed", "mooi", "accha", "acha", "achha":
+				if it.to-it.from == 1 {
+					continue
+				}
+			}
+			return false
+		default:
+			return false
+		}
+	}
+	return true
 }
 
 // guardConsent is the allow-list: a confirm stands only if somebody said yes
