@@ -60,11 +60,29 @@ func open(t *testing.T) storetest.Env {
 			t.Fatal(err)
 		}
 	}
+	one := func(into any, sql string, args ...any) {
+		if err := admin.QueryRow(ctx, sql, args...).Scan(into); err != nil {
+			t.Fatal(err)
+		}
+	}
 	return storetest.Env{
-		Store:       second(),
-		Second:      second,
-		Advance:     func(d time.Duration) { exec(`UPDATE test_clock SET ahead = ahead + $1::interval`, d) },
-		BreakLedger: func() { exec(`ALTER TABLE ledger RENAME TO ledger_gone`) },
+		Store:        second(),
+		Second:       second,
+		Advance:      func(d time.Duration) { exec(`UPDATE test_clock SET ahead = ahead + $1::interval`, d) },
+		BreakLedger:  func() { exec(`ALTER TABLE ledger RENAME TO ledger_gone`) },
+		RepairLedger: func() { exec(`ALTER TABLE ledger_gone RENAME TO ledger`) },
+		Waiting: func() (n int) {
+			one(&n, `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`)
+			return n
+		},
+		AddAccount: func(id string) { exec(`INSERT INTO accounts (id) VALUES ($1)`, id) },
+		Set: func(table, id, column string, value any) {
+			exec(`UPDATE `+pgx.Identifier{table}.Sanitize()+` SET `+pgx.Identifier{column}.Sanitize()+` = $1 WHERE id = $2`, value, id)
+		},
+		Raw: func(messageID string) (raw []byte) {
+			one(&raw, `SELECT raw FROM messages WHERE id = $1`, messageID)
+			return raw
+		},
 		HoldLock: func(personID string) func() {
 			c := conn()
 			tx, err := c.Begin(ctx)

@@ -23,17 +23,31 @@ type Store interface {
 	people.Store
 }
 
-// Env is one fresh store with a clock that the suite moves.
+// Env is one fresh store with a clock that the suite moves. The suite calls the functions of an Env from one goroutine;
+// the stores are used from many.
 type Env struct {
 	Store Store
 	// Advance moves the store's clock; it may go backwards.
 	Advance func(d time.Duration)
 	// Second opens the same database again, as another replica would.
 	Second func() Store
-	// BreakLedger makes every write to the ledger fail from now on.
-	BreakLedger func()
-	// HoldLock takes a person's lock in a transaction of its own and returns what lets it go.
+	// BreakLedger makes every write to the ledger fail from now on; RepairLedger puts it back as it was.
+	BreakLedger  func()
+	RepairLedger func()
+	// HoldLock takes a person's lock (or one that stands for it) in a transaction of its own and returns what lets it go.
 	HoldLock func(personID string) (release func())
+	// Waiting says how many calls of the store are waiting for a lock now. It may be nil where a store cannot tell; the
+	// suite then demands of a race only that its outcome is consistent, not which side came first.
+	Waiting func() int
+
+	// AddAccount makes an account.
+	AddAccount func(id string)
+	// Set changes one column of the row with that id behind the store's back: of table messages, runs, offers, texts,
+	// operations. A value is a string, or nil for NULL. It makes one condition fail alone where calls of a store would
+	// always break two, and thereby proves each condition of the yes for itself.
+	Set func(table, id, column string, value any)
+	// Raw reads the bytes that messages.raw holds for a message.
+	Raw func(messageID string) []byte
 }
 
 // Open makes a fresh store for one test.
