@@ -1,0 +1,211 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/countersign/countersign/offers"
+	"github.com/countersign/countersign/people"
+)
+
+// sender is whom an address and our number name.
+type sender struct {
+	personID  string // empty: nobody
+	accountID string
+	messages  int64
+	tier      string
+	state     people.State
+}
+
+func senderOf(q session, in offers.Inbound) (sender, error) {
+	var who sender
+	err := q.one(`SELECT t.person_id, t.account_id, t.messages, p.tier, p.state
+		FROM addresses a JOIN threads t ON t.person_id = a.person_id JOIN people p ON p.id = a.person_id
+		WHERE a.address = ?1 AND a.our_number = ?2`, []any{string(in.Address), string(in.OurNumber)},
+		&who.personID, &who.accountID, &who.messages, &who.tier, &who.state)
+	if errors.Is(err, sql.ErrNoRows) {
+		return sender{accountID: people.DefaultAccount}, nil
+	}
+	return who, err
+}
+
+// receiveInsert numbers the message and stamps it with the clock as it is under the lock.
+const receiveInsert = `INSERT INTO messages (id, account_id, person_id, number, provider, provider_id, address, our_number, text, raw,
+	lossy, quoted, trust, run_id, received_at)
+	VALUES (?1, ?2, nullif(?3, ''), nullif(?4, 0), ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, nullif(?14, ''), ?15)
+	ON CONFLICT (provider, provider_id) DO NOTHING`
+
+// Receive implements [offers.Inbox]: number, insert, run and context are one transaction.
+func (s *Store) Receive(ctx context.Context, in offers.Inbound) (offers.Received, error) {
+	var r offers.Received
+	err := s.write(ctx, func(q session, now time.Time) (err error) {
+		r, err = receive(q, now, in)
+		return err
+	})
+	if err != nil {
+		return offers.Received{}, fmt.Errorf("receive: %w", err)
+	}
+	return r, nil
+}
+
+func receive(q session, now time.Time, in offers.Inbound) (offers.Received, error) {
+	who, err := senderOf(q, in)
+	if err != nil {
+		return offers.Received{}, err
+	}
+	r := offers.Received{
+		MessageID: offers.NewID(), AccountID: who.accountID, PersonID: who.personID, Lossy: in.Lossy, Text: in.Text, Quoted: in.Quoted,
+	}
+	number, trust := int64(0), "pending"
+	if who.personID != "" {
+		number = who.messages + 1
+	}
+	if who.state == people.Active {
+		r.Trusted, trust, r.RunID, r.Tier = true, "trusted", offers.NewID(), who.tier
+	}
+	raw := in.Raw
+	if raw == nil {
+		raw = []byte{}
+	}
+	n, err := q.exec(receiveInsert, r.MessageID, r.AccountID, r.PersonID, number, in.Provider, in.ProviderID,
+		string(in.Address), string(in.OurNumber), in.Text, raw, in.Lossy, in.Quoted, trust, r.RunID, now.UnixMicro())
+	if err != nil {
+		return r, err
+	}
+	if n == 0 {
+		r, err = received(q, contextByProvider, in.Provider, in.ProviderID)
+		r.Duplicate = true
+		return r, err
+	}
+	if r.PersonID == "" {
+		return r, nil
+	}
+	if _, err := q.exec(`UPDATE threads SET messages = ?2 WHERE person_id = ?1`, r.PersonID, number); err != nil {
+		return r, err
+	}
+	if r.Trusted {
+		// The run's tier is the person's, from the table and nowhere else.
+		cause, err := json.Marshal(offers.Cause{MessageID: r.MessageID})
+		if err != nil {
+			return r, err
+		}
+		_, err = q.exec(`INSERT INTO runs (id, account_id, person_id, tier, cause, message_id, root_id, tainted, interactive, created_at)
+			VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?1, 0, 1, ?7)`, r.RunID, r.AccountID, r.PersonID, r.Tier, string(cause), r.MessageID, now.UnixMicro())
+		if err != nil {
+			return r, err
+		}
+	}
+	return r, surroundings(q, &r, number, now)
+}
+
+const contextColumns = `SELECT m.id, m.account_id, coalesce(m.person_id, ''), coalesce(m.run_id, ''), m.trust = 'trusted', m.lossy,
+	m.decided_at IS NOT NULL, m.text, m.quoted, coalesce(r.tier, ''), coalesce(m.number, 0), m.received_at,
+	coalesce((SELECT t.messages > m.number FROM threads t WHERE t.person_id = m.person_id), 0)
+	FROM messages m LEFT JOIN runs r ON r.id = m.run_id WHERE `
+
+const (
+	contextByProvider = contextColumns + `m.provider = ?1 AND m.provider_id = ?2`
+	contextByID       = contextColumns + `m.id = ?1`
+)
+
+// Context implements [offers.Inbox].
+func (s *Store) Context(ctx context.Context, messageID string) (offers.Received, error) {
+	r, err := received(s.read(ctx), contextByID, fold(messageID))
+	if err != nil {
+		return offers.Received{}, fmt.Errorf("context: %w", notFound(err))
+	}
+	return r, nil
+}
+
+// received loads a message that was stored before, with its context.
+func received(q session, query string, args ...any) (offers.Received, error) {
+	var r offers.Received
+	var number, us int64
+	err := q.one(query, args, &r.MessageID, &r.AccountID, &r.PersonID, &r.RunID, &r.Trusted, &r.Lossy, &r.Decided, &r.Text, &r.Quoted,
+		&r.Tier, &number, &us, &r.Overtaken)
+	if err != nil || r.PersonID == "" {
+		return r, err
+	}
+	return r, surroundings(q, &r, number, at(us))
+}
+
+// earlier takes the four before it looks at their age: a long history is not walked through.
+const earlier = `SELECT text FROM (SELECT text, number, received_at FROM messages
+	WHERE person_id = ?1 AND number < ?2 AND trust = 'trusted' ORDER BY number DESC LIMIT 4)
+	WHERE received_at > ?3 ORDER BY number DESC`
+
+const liveOffers = `SELECT ` + offerColumns + fromOffers + `WHERE o.person_id = ?1 AND o.state IN ('sending', 'open') ORDER BY o.created_at, o.id`
+
+// surroundings adds the person's earlier messages of the last 24 hours and the live offers.
+func surroundings(q session, r *offers.Received, number int64, receivedAt time.Time) (err error) {
+	if r.Earlier, err = all(q, scanString, earlier, r.PersonID, number, receivedAt.Add(-24*time.Hour).UnixMicro()); err != nil {
+		return err
+	}
+	r.Live, err = all(q, scanOffer, liveOffers, r.PersonID)
+	return err
+}
+
+// Undecided implements [offers.Inbox].
+func (s *Store) Undecided(ctx context.Context, age time.Duration, limit int) ([]string, error) {
+	list, err := all(s.read(ctx), scanString, `SELECT id FROM messages WHERE decided_at IS NULL AND trust = 'trusted'
+		AND received_at <= ?1 ORDER BY received_at, id LIMIT ?2`, s.now().Add(-age).UnixMicro(), limit)
+	if err != nil {
+		return nil, fmt.Errorf("undecided: %w", err)
+	}
+	return list, nil
+}
+
+// decide marks a message as decided. *offers.Refusal: it was decided before, or is not the person's.
+func (th *thread) decide(messageID string, reading offers.ReadingRecord) error {
+	raw, err := json.Marshal(reading)
+	if err != nil {
+		return fmt.Errorf("reading: %w", err)
+	}
+	n, err := th.exec(`UPDATE messages SET decided_at = ?3, reading = ?4 WHERE id = ?1 AND person_id = ?2 AND decided_at IS NULL`,
+		messageID, th.personID, th.now.UnixMicro(), string(raw))
+	if err == nil && n == 0 {
+		err = &offers.Refusal{Why: offers.WhyDecided}
+	}
+	return err
+}
+
+// Pass implements [offers.Inbox].
+func (s *Store) Pass(ctx context.Context, p offers.PassRequest) error {
+	err := s.inThread(ctx, p.PersonID, func(th *thread) error {
+		if err := th.decide(p.MessageID, p.Reading); err != nil {
+			return err
+		}
+		if err := th.event(p.Type, p.Data); err != nil {
+			return err
+		}
+		if p.Reask == "" {
+			return nil
+		}
+		return th.reask(p.Reask, p.ReaskText)
+	})
+	if err != nil {
+		return fmt.Errorf("pass: %w", err)
+	}
+	return nil
+}
+
+// reask puts an offer's question in line again while that still makes sense.
+func (th *thread) reask(offerID, body string) error {
+	var addr, our people.Address
+	err := th.one(`UPDATE offers SET reasks = reasks + 1
+		WHERE id = ?1 AND person_id = ?2 AND state = 'open' AND expires_at > ?3 AND reasks < ?4
+		AND (SELECT count(*) FROM texts t WHERE t.person_id = ?2 AND t.kind IN ('reask', 'notice') AND t.queued_at > ?5) < ?6
+		RETURNING address, our_number`,
+		[]any{offerID, th.personID, th.now.UnixMicro(), offers.MaxReasks, th.now.Add(-time.Hour).UnixMicro(), offers.HourlyTexts}, &addr, &our)
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return th.text(offers.TextReask, offerID, addr, our, body)
+}

@@ -1,0 +1,489 @@
+// Package sqlite keeps everything in one SQLite file.
+//
+// BEGIN IMMEDIATE is the one lock: it is the first statement of whatever writes, and the clock is read after it. While
+// it is held nothing changes, so that one reading of the clock serves the whole transaction, and the order of rows is
+// the order of commits. Times are integer microseconds since 1970 UTC.
+//
+// Several processes may use one file, such as commands beside a running server.
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	driver "modernc.org/sqlite"
+	codes "modernc.org/sqlite/lib"
+
+	"github.com/countersign/countersign/ledger"
+	"github.com/countersign/countersign/migrations"
+	"github.com/countersign/countersign/offers"
+	"github.com/countersign/countersign/people"
+)
+
+const (
+	// busyMillis is how long SQLite itself waits for another process. Its waiting is not fair, so that a process beside
+	// a busy one may lose many times; lockTries such waits in a row are still no reason to fail.
+	busyMillis = 5000
+	lockTries  = 6
+	// readers is the number of connections for plain reads, which WAL keeps apart from the writer.
+	readers = 4
+)
+
+// Store is every store of the product on one file.
+type Store struct {
+	clock func() time.Time
+	dsn   string
+
+	turn   chan struct{} // holds one token while a transaction of this process runs; waiting here is fair
+	pool   *sql.DB       // of the one writing connection
+	conn   *sql.Conn
+	writer *statements
+
+	readPool *sql.DB
+	reader   *statements
+}
+
+var (
+	_ offers.Store = (*Store)(nil)
+	_ people.Store = (*Store)(nil)
+)
+
+// Option changes a store that is being opened.
+type Option func(*Store)
+
+// WithClock gives the store another clock than the process's.
+func WithClock(now func() time.Time) Option { return func(s *Store) { s.clock = now } }
+
+// Open opens a file, or makes it for its owner's eyes only. path is a path of the file system and never a URI. Migrate
+// is not called.
+func Open(ctx context.Context, path string, opts ...Option) (*Store, error) {
+	path, err := create(path)
+	if err != nil {
+		return nil, fmt.Errorf("sqlite: %w", err)
+	}
+	s := &Store{clock: time.Now, dsn: writerDSN(path), turn: make(chan struct{}, 1)}
+	for _, o := range opts {
+		o(s)
+	}
+	if s.pool, err = sql.Open("sqlite", s.dsn); err != nil {
+		return nil, fmt.Errorf("sqlite: %w", err)
+	}
+	s.pool.SetMaxOpenConns(1)
+	// Two processes that turn a new file to WAL at once can meet in a lock that SQLite does not wait for.
+	for try := 1; ; try++ {
+		if s.conn, err = s.pool.Conn(ctx); err == nil || !busy(err) || try == lockTries {
+			break
+		}
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("sqlite: %w", err), s.pool.Close())
+	}
+	s.writer = newStatements(s.conn)
+	if s.readPool, err = sql.Open("sqlite", readerDSN(path)); err != nil {
+		return nil, errors.Join(fmt.Errorf("sqlite: %w", err), s.conn.Close(), s.pool.Close())
+	}
+	s.readPool.SetMaxOpenConns(readers)
+	s.readPool.SetMaxIdleConns(readers)
+	s.reader = newStatements(s.readPool)
+	if err := s.Ping(ctx); err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	return s, nil
+}
+
+// create makes the file before SQLite would, which asks for wider permissions; the files beside it inherit them.
+func create(path string) (string, error) {
+	if path == "" {
+		return "", errors.New("no path")
+	}
+	abs, err := filepath.Abs(path)
+	if err != nil {
+		return "", err
+	}
+	f, err := os.OpenFile(abs, os.O_CREATE|os.O_RDWR, 0o600) //nolint:gosec // the operator names the file
+	if err != nil {
+		return "", err
+	}
+	return abs, f.Close()
+}
+
+func writerDSN(path string) string {
+	return dsn(path, url.Values{
+		"_pragma": {fmt.Sprintf("busy_timeout(%d)", busyMillis), "journal_mode(WAL)", "synchronous(FULL)", "foreign_keys(ON)"},
+		"_txlock": {"immediate"},
+	})
+}
+
+func readerDSN(path string) string {
+	return dsn(path, url.Values{"_pragma": {fmt.Sprintf("busy_timeout(%d)", busyMillis), "query_only(ON)"}})
+}
+
+func dsn(path string, q url.Values) string {
+	return "file:" + (&url.URL{Path: filepath.ToSlash(path)}).EscapedPath() + "?" + q.Encode()
+}
+
+// Close waits for the transaction that runs and closes the file.
+func (s *Store) Close() error {
+	s.turn <- struct{}{}
+	defer func() { <-s.turn }()
+	return errors.Join(s.reader.close(), s.readPool.Close(), s.writer.close(), s.conn.Close(), s.pool.Close())
+}
+
+// Ping says whether the file can be read.
+func (s *Store) Ping(ctx context.Context) error {
+	var tables int
+	if err := s.read(ctx).one(`SELECT count(*) FROM sqlite_schema`, nil, &tables); err != nil {
+		return fmt.Errorf("sqlite: %w", err)
+	}
+	return nil
+}
+
+// Migrate applies what is missing and returns how many migrations that were. Processes may call it at the same time.
+func (s *Store) Migrate(ctx context.Context) (int, error) {
+	applied := 0
+	for {
+		missing, err := s.Pending(ctx)
+		if err != nil || missing == 0 {
+			return applied, err
+		}
+		n, err := s.migrate(ctx)
+		applied += n
+		if err == nil {
+			return applied, nil
+		}
+		// Each migration is a transaction: whoever comes second fails on what the first has made, and looks again.
+		if left, e := s.Pending(ctx); e != nil || left >= missing {
+			return applied, err
+		}
+	}
+}
+
+func (s *Store) migrate(ctx context.Context) (int, error) {
+	db, err := sql.Open("sqlite", s.dsn)
+	if err != nil {
+		return 0, fmt.Errorf("migrations: %w", err)
+	}
+	defer db.Close() //nolint:errcheck // what counts is what the migrations said
+	p, err := migrations.SQLite(db)
+	if err != nil {
+		return 0, err
+	}
+	return migrations.Up(ctx, p)
+}
+
+// Pending says how many migrations are missing.
+func (s *Store) Pending(ctx context.Context) (int, error) {
+	db, err := sql.Open("sqlite", s.dsn)
+	if err != nil {
+		return 0, fmt.Errorf("migrations: %w", err)
+	}
+	defer db.Close() //nolint:errcheck // nothing is written
+	p, err := migrations.SQLite(db)
+	if err != nil {
+		return 0, err
+	}
+	current, target, err := p.GetVersions(ctx)
+	return int(target - current), err
+}
+
+// statements prepares each query once.
+type statements struct {
+	db interface {
+		PrepareContext(ctx context.Context, query string) (*sql.Stmt, error)
+	}
+	mu sync.Mutex
+	by map[string]*sql.Stmt
+}
+
+func newStatements(db interface {
+	PrepareContext(ctx context.Context, query string) (*sql.Stmt, error)
+}) *statements {
+	return &statements{db: db, by: map[string]*sql.Stmt{}}
+}
+
+// get returns the statement of a query, which is one of this package's constants: they are kept until the end.
+func (p *statements) get(ctx context.Context, query string) (*sql.Stmt, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if st := p.by[query]; st != nil {
+		return st, nil
+	}
+	st, err := p.db.PrepareContext(ctx, query)
+	if err != nil {
+		return nil, err
+	}
+	p.by[query] = st
+	return st, nil
+}
+
+func (p *statements) close() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var errs []error
+	for _, st := range p.by {
+		errs = append(errs, st.Close())
+	}
+	clear(p.by)
+	return errors.Join(errs...)
+}
+
+// session runs statements: on the readers, each with what is committed by then, or on the writer inside a transaction.
+type session struct {
+	ctx context.Context
+	by  *statements
+}
+
+func (s *Store) read(ctx context.Context) session { return session{ctx: ctx, by: s.reader} }
+
+// exec runs a statement and returns the number of rows that it changed.
+func (q session) exec(query string, args ...any) (int64, error) {
+	st, err := q.by.get(q.ctx, query)
+	if err != nil {
+		return 0, err
+	}
+	res, err := st.ExecContext(q.ctx, args...)
+	if err != nil {
+		return 0, err
+	}
+	return res.RowsAffected()
+}
+
+// one scans the first row. No row: sql.ErrNoRows.
+func (q session) one(query string, args []any, dest ...any) error {
+	st, err := q.by.get(q.ctx, query)
+	if err != nil {
+		return err
+	}
+	return st.QueryRowContext(q.ctx, args...).Scan(dest...)
+}
+
+// row is what a scan function reads.
+type row interface{ Scan(dest ...any) error }
+
+// all collects every row.
+func all[T any](q session, scan func(row) (T, error), query string, args ...any) ([]T, error) {
+	st, err := q.by.get(q.ctx, query)
+	if err != nil {
+		return nil, err
+	}
+	rows, err := st.QueryContext(q.ctx, args...)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close() //nolint:errcheck // Err says what went wrong
+	out := []T{}
+	for rows.Next() {
+		v, err := scan(rows)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, v)
+	}
+	return out, rows.Err()
+}
+
+func scanString(r row) (s string, err error) { err = r.Scan(&s); return s, err }
+
+// write runs fn in a transaction that holds the lock, with the clock as it was read after the lock was there. Errors
+// of fn go out as they are, and nothing is stored.
+func (s *Store) write(ctx context.Context, fn func(q session, now time.Time) error) error {
+	select {
+	case s.turn <- struct{}{}:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	defer func() { <-s.turn }()
+	if err := s.begin(ctx); err != nil {
+		return err
+	}
+	// What holds the lock runs to its end: a commit that was cut off would leave its outcome open.
+	q := session{ctx: context.WithoutCancel(ctx), by: s.writer}
+	committed := false
+	defer func() {
+		if !committed {
+			s.rollback(q)
+		}
+	}()
+	if err := fn(q, s.now()); err != nil {
+		return err
+	}
+	if _, err := q.exec(`COMMIT`); err != nil {
+		return fmt.Errorf("commit: %w", err)
+	}
+	committed = true
+	return nil
+}
+
+// begin takes the lock. It gives up when the context ends or when others hold the file for lockTries waits.
+func (s *Store) begin(ctx context.Context) error {
+	q := session{ctx: ctx, by: s.writer}
+	for try := 1; ; try++ {
+		_, err := q.exec(`BEGIN IMMEDIATE`)
+		if err == nil {
+			return nil
+		}
+		// A context that ended while BEGIN returned may have left a transaction behind.
+		s.rollback(session{ctx: context.WithoutCancel(ctx), by: s.writer})
+		if !busy(err) || try == lockTries {
+			return fmt.Errorf("begin: %w", err)
+		}
+	}
+}
+
+// rollback ends the transaction, if there is one: some failures have ended it already, and say so here.
+func (s *Store) rollback(q session) { _, _ = q.exec(`ROLLBACK`) }
+
+// now is the clock in the unit of the tables.
+func (s *Store) now() time.Time { return s.clock().UTC().Truncate(time.Microsecond) }
+
+// thread is a person's thread row inside a transaction, and what is to be written with it.
+type thread struct {
+	session
+	now       time.Time
+	personID  string
+	accountID string
+	messages  int64
+	texts     int64
+	rows      int64
+	head      offers.Digest
+}
+
+// inThread runs fn with the person's thread, writes its row and commits. Errors of fn go out as they are.
+// offers.ErrNotFound: there is no such person.
+func (s *Store) inThread(ctx context.Context, personID string, fn func(th *thread) error) error {
+	return s.write(ctx, func(q session, now time.Time) error {
+		th, err := threadOf(q, now, personID)
+		if err != nil {
+			return err
+		}
+		if err := fn(th); err != nil {
+			return err
+		}
+		return th.flush()
+	})
+}
+
+// threadOf reads a person's thread under the lock.
+func threadOf(q session, now time.Time, personID string) (*thread, error) {
+	th := &thread{session: q, now: now, personID: personID}
+	var head []byte
+	err := q.one(`SELECT account_id, messages, texts, ledger, head FROM threads WHERE person_id = ?1`, []any{personID},
+		&th.accountID, &th.messages, &th.texts, &th.rows, &head)
+	copy(th.head[:], head)
+	return th, notFound(err)
+}
+
+// record appends a ledger row.
+func (th *thread) record(kind ledger.Kind, operationID string, body offers.LedgerBody) error {
+	raw, err := json.Marshal(body)
+	if err != nil {
+		return fmt.Errorf("ledger body: %w", err)
+	}
+	r := ledger.Next(th.head, th.rows+1, th.now, kind, operationID, raw)
+	if err := th.append(r); err != nil {
+		return err
+	}
+	th.rows, th.head = r.Number, r.Hash
+	return nil
+}
+
+// append writes a ledger row. Errors: offers.ErrLedgerUnavailable.
+func (th *thread) append(r ledger.Row) error {
+	_, err := th.exec(`INSERT INTO ledger (account_id, person_id, number, at, kind, operation_id, body, prev, hash)
+		VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)`,
+		th.accountID, th.personID, r.Number, r.At.UnixMicro(), string(r.Kind), r.OperationID, r.Body, r.Prev[:], r.Hash[:])
+	if err != nil {
+		return fmt.Errorf("%w: %w", offers.ErrLedgerUnavailable, err)
+	}
+	return nil
+}
+
+// event puts an event behind all others.
+func (th *thread) event(t offers.EventType, data any) error {
+	e, err := offers.MakeEvent(t, data)
+	if err != nil {
+		return err
+	}
+	return th.newEvent(e)
+}
+
+func (th *thread) newEvent(e offers.NewEvent) error {
+	_, err := th.exec(`INSERT INTO events (id, account_id, type, at, data) VALUES (?1, ?2, ?3, ?4, ?5)`,
+		e.ID, th.accountID, string(e.Type), th.now.UnixMicro(), string(e.Data))
+	return err
+}
+
+// text puts a text in the person's line.
+func (th *thread) text(kind offers.TextKind, offerID string, addr, our people.Address, body string) error {
+	th.texts++
+	_, err := th.exec(`INSERT INTO texts (id, account_id, person_id, number, kind, offer_id, address, our_number, body, state, queued_at)
+		VALUES (?1, ?2, ?3, ?4, ?5, nullif(?6, ''), ?7, ?8, ?9, 'queued', ?10)`,
+		offers.NewID(), th.accountID, th.personID, th.texts, string(kind), offerID, string(addr), string(our), body, th.now.UnixMicro())
+	return err
+}
+
+// flush writes the thread row.
+func (th *thread) flush() error {
+	_, err := th.exec(`UPDATE threads SET messages = ?2, texts = ?3, ledger = ?4, head = ?5 WHERE person_id = ?1`,
+		th.personID, th.messages, th.texts, th.rows, th.head[:])
+	return err
+}
+
+// fold writes an id as the tables hold it: a UUID may come in capitals.
+func fold(id string) string { return strings.ToLower(id) }
+
+// at reads a time of the tables.
+func at(us int64) time.Time { return time.UnixMicro(us).UTC() }
+
+// atOrNil reads a time that may not be there.
+func atOrNil(us *int64) *time.Time {
+	if us == nil {
+		return nil
+	}
+	t := at(*us)
+	return &t
+}
+
+// atOrZero reads a time that may not be there.
+func atOrZero(us *int64) time.Time {
+	if us == nil {
+		return time.Time{}
+	}
+	return at(*us)
+}
+
+// notFound turns the driver's word for an empty result into ours.
+func notFound(err error) error {
+	if errors.Is(err, sql.ErrNoRows) {
+		return offers.ErrNotFound
+	}
+	return err
+}
+
+// code is SQLite's extended result code of an error; 0: it is not one of SQLite.
+func code(err error) int {
+	var e *driver.Error
+	if !errors.As(err, &e) {
+		return 0
+	}
+	return e.Code()
+}
+
+// busy says whether another connection held the file: nothing was done.
+func busy(err error) bool { return code(err)&0xff == codes.SQLITE_BUSY }
+
+func unique(err error) bool {
+	c := code(err)
+	return c == codes.SQLITE_CONSTRAINT_UNIQUE || c == codes.SQLITE_CONSTRAINT_PRIMARYKEY
+}
+
+func foreign(err error) bool { return code(err) == codes.SQLITE_CONSTRAINT_FOREIGNKEY }

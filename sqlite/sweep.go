@@ -1,0 +1,188 @@
+package sqlite
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/countersign/countersign/ledger"
+	"github.com/countersign/countersign/offers"
+)
+
+// each runs fn in the thread of every person that the query names. The query is a hint; fn looks again.
+func (s *Store) each(ctx context.Context, what, query string, args []any, fn func(th *thread) (int, error)) (int, error) {
+	persons, err := all(s.read(ctx), scanString, query, args...)
+	if err != nil {
+		return 0, fmt.Errorf("%s: %w", what, err)
+	}
+	total := 0
+	for _, id := range persons {
+		n := 0
+		err := s.inThread(ctx, id, func(th *thread) (err error) {
+			n, err = fn(th)
+			return err
+		})
+		if err != nil {
+			return total, fmt.Errorf("%s: %w", what, err)
+		}
+		total += n
+	}
+	return total, nil
+}
+
+// ago is a moment before the store's clock, in the unit of the tables.
+func (s *Store) ago(d time.Duration) int64 { return s.now().Add(-d).UnixMicro() }
+
+// Advance implements [offers.Sweeper].
+func (s *Store) Advance(ctx context.Context, personID string) (int, error) {
+	n := 0
+	err := s.inThread(ctx, fold(personID), func(th *thread) (err error) {
+		n, err = th.advanced()
+		return err
+	})
+	if err != nil {
+		return 0, fmt.Errorf("advance: %w", err)
+	}
+	return n, nil
+}
+
+// advanced starts the next show and returns how many there were.
+func (th *thread) advanced() (int, error) {
+	before := th.texts
+	err := th.advance()
+	return int(th.texts - before), err
+}
+
+// AdvanceAll implements [offers.Sweeper].
+func (s *Store) AdvanceAll(ctx context.Context) (int, error) {
+	return s.each(ctx, "advance", `SELECT DISTINCT person_id FROM offers q WHERE state = 'queued'
+		AND NOT EXISTS (SELECT 1 FROM offers y WHERE y.person_id = q.person_id AND y.state IN ('sending', 'open')) LIMIT 100`, nil,
+		(*thread).advanced)
+}
+
+// ExpireDue implements [offers.Sweeper].
+func (s *Store) ExpireDue(ctx context.Context) (int, error) {
+	return s.each(ctx, "expire", `SELECT DISTINCT person_id FROM offers WHERE state IN ('queued', 'sending', 'open') AND expires_at <= ?1 LIMIT 100`,
+		[]any{s.ago(0)}, func(th *thread) (int, error) {
+			due, err := all(th.session, scanString, `SELECT id FROM offers WHERE person_id = ?1 AND state IN ('queued', 'sending', 'open') AND expires_at <= ?2
+				ORDER BY created_at, id`, th.personID, th.now.UnixMicro())
+			if err != nil {
+				return 0, err
+			}
+			for _, id := range due {
+				if _, _, err := th.closeOffer(id, offers.Expired, offers.Closer{By: offers.ByClock}); err != nil {
+					return 0, err
+				}
+			}
+			return len(due), th.advance()
+		})
+}
+
+// SettleDue implements [offers.Sweeper].
+func (s *Store) SettleDue(ctx context.Context) (int, error) {
+	return s.each(ctx, "settle", `SELECT DISTINCT person_id FROM operations WHERE state = 'settling' AND settle_until <= ?1 LIMIT 100`,
+		[]any{s.ago(0)}, func(th *thread) (int, error) {
+			due, err := all(th.session, scanString, `UPDATE operations SET state = 'approved', approved_at = ?2
+				WHERE person_id = ?1 AND state = 'settling' AND settle_until <= ?2 RETURNING id`, th.personID, th.now.UnixMicro())
+			if err != nil {
+				return 0, err
+			}
+			slices.Sort(due)
+			for _, id := range due {
+				op, err := oneOperation(th.session, th.accountID, id)
+				if err != nil {
+					return 0, err
+				}
+				if err := th.event(offers.OperationApproved, offers.OperationData{Operation: op}); err != nil {
+					return 0, err
+				}
+			}
+			return len(due), nil
+		})
+}
+
+// LapseDue implements [offers.Sweeper].
+func (s *Store) LapseDue(ctx context.Context) (int, error) {
+	return s.each(ctx, "lapse", `SELECT DISTINCT person_id FROM operations WHERE state = 'approved' AND approved_at <= ?1 LIMIT 100`,
+		[]any{s.ago(offers.BeginWithin)}, func(th *thread) (int, error) {
+			due, err := all(th.session, scanString, `UPDATE operations SET state = 'lapsed', closed_at = ?2
+				WHERE person_id = ?1 AND state = 'approved' AND approved_at <= ?3 RETURNING id`,
+				th.personID, th.now.UnixMicro(), th.now.Add(-offers.BeginWithin).UnixMicro())
+			if err != nil {
+				return 0, err
+			}
+			slices.Sort(due)
+			for _, id := range due {
+				if err := th.lapsed(id); err != nil {
+					return 0, err
+				}
+			}
+			return len(due), nil
+		})
+}
+
+// lapsed does what follows from an approval that this transaction has let lapse.
+func (th *thread) lapsed(operationID string) error {
+	if _, err := th.exec(`UPDATE offers SET state = 'lapsed' WHERE operation_id = ?1 AND state = 'consumed'`, operationID); err != nil {
+		return err
+	}
+	op, err := oneOperation(th.session, th.accountID, operationID)
+	if err != nil {
+		return err
+	}
+	err = th.record(ledger.Closed, operationID, offers.LedgerBody{Operation: operationID, Tool: op.Tool, State: string(op.State), By: offers.ByClock})
+	if err != nil {
+		return err
+	}
+	return th.event(offers.OperationClosed, offers.OperationData{Operation: op})
+}
+
+// NoticeDue implements [offers.Sweeper].
+func (s *Store) NoticeDue(ctx context.Context, notice string) (int, error) {
+	return s.each(ctx, "notice", `SELECT DISTINCT person_id FROM operations WHERE state = 'approved' AND noticed_at IS NULL AND approved_at <= ?1 LIMIT 100`,
+		[]any{s.ago(offers.NotPickedUp)}, func(th *thread) (int, error) {
+			n, err := th.exec(`UPDATE operations SET noticed_at = ?2 WHERE person_id = ?1 AND state = 'approved' AND noticed_at IS NULL AND approved_at <= ?3`,
+				th.personID, th.now.UnixMicro(), th.now.Add(-offers.NotPickedUp).UnixMicro())
+			if err != nil || n == 0 {
+				return 0, err
+			}
+			return int(n), th.say(offers.TextNotice, notice)
+		})
+}
+
+// ResendDue implements [offers.Sweeper].
+func (s *Store) ResendDue(ctx context.Context) (int, error) {
+	return s.each(ctx, "resend", `SELECT DISTINCT person_id FROM texts WHERE state IN ('sending', 'unknown') AND NOT resent AND sending_at <= ?1 LIMIT 100`,
+		[]any{s.ago(offers.SendTimeout)}, func(th *thread) (int, error) {
+			list, err := all(th.session, scanText, `UPDATE texts SET state = 'unknown', ended_at = coalesce(ended_at, ?2), resent = 1
+				WHERE person_id = ?1 AND state IN ('sending', 'unknown') AND NOT resent AND sending_at <= ?3
+				RETURNING `+textColumns, th.personID, th.now.UnixMicro(), th.now.Add(-offers.SendTimeout).UnixMicro())
+			if err != nil {
+				return 0, err
+			}
+			slices.SortFunc(list, func(a, b offers.Text) int { return cmp.Compare(a.Number, b.Number) })
+			for _, t := range list {
+				if err := th.resend(t); err != nil {
+					return 0, err
+				}
+			}
+			return len(list), nil
+		})
+}
+
+// resend shows an offer once more whose only text so far has an unknown outcome.
+func (th *thread) resend(t offers.Text) error {
+	if t.Kind != offers.TextShow {
+		return nil
+	}
+	var again bool
+	err := th.one(`SELECT count(*) = 1 FROM offers o JOIN texts y ON y.person_id = o.person_id AND y.offer_id = o.id AND y.kind = 'show'
+		WHERE o.id = ?1 AND o.person_id = ?2 AND o.state = 'sending' AND o.expires_at > ?3`,
+		[]any{t.OfferID, th.personID, th.now.UnixMicro()}, &again)
+	if err != nil || !again {
+		return err
+	}
+	return th.text(offers.TextShow, t.OfferID, t.Address, t.OurNumber, t.Body)
+}

@@ -1,0 +1,166 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+
+	"github.com/countersign/countersign/offers"
+	"github.com/countersign/countersign/people"
+)
+
+const textColumns = `id, account_id, person_id, number, kind, coalesce(offer_id, ''), address, our_number, body, state, provider_id, code`
+
+func scanText(r row) (offers.Text, error) {
+	var t offers.Text
+	err := r.Scan(&t.ID, &t.AccountID, &t.PersonID, &t.Number, &t.Kind, &t.OfferID, &t.Address, &t.OurNumber, &t.Body, &t.State, &t.ProviderID, &t.Code)
+	return t, err
+}
+
+// Reserve implements [offers.Line].
+func (s *Store) Reserve(ctx context.Context) (*offers.Text, error) {
+	for {
+		// Only a hint, which saves the lock while nothing is queued: what counts is looked at again under it.
+		var personID string
+		err := s.read(ctx).one(`SELECT t.person_id FROM texts t WHERE t.state = 'queued'
+			AND NOT EXISTS (SELECT 1 FROM texts y WHERE y.person_id = t.person_id AND y.state = 'sending')
+			ORDER BY t.queued_at LIMIT 1`, nil, &personID)
+		if errors.Is(err, sql.ErrNoRows) {
+			return nil, nil
+		}
+		if err != nil {
+			return nil, fmt.Errorf("reserve: %w", err)
+		}
+		t, err := s.reserveFor(ctx, personID)
+		if err != nil {
+			return nil, fmt.Errorf("reserve: %w", err)
+		}
+		if t != nil {
+			return t, nil
+		}
+	}
+}
+
+func (s *Store) reserveFor(ctx context.Context, personID string) (*offers.Text, error) {
+	var t *offers.Text
+	err := s.inThread(ctx, personID, func(th *thread) error {
+		list, err := all(th.session, scanText, `UPDATE texts SET state = 'sending', sending_at = ?2
+			WHERE id = (SELECT id FROM texts WHERE person_id = ?1 AND state = 'queued' ORDER BY number LIMIT 1)
+			AND NOT EXISTS (SELECT 1 FROM texts y WHERE y.person_id = ?1 AND y.state = 'sending')
+			RETURNING `+textColumns, personID, th.now.UnixMicro())
+		if err == nil && len(list) == 1 {
+			t = &list[0]
+		}
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return t, nil
+}
+
+// Sent implements [offers.Line].
+func (s *Store) Sent(ctx context.Context, textID string, res offers.SendResult) error {
+	textID = fold(textID)
+	var personID string
+	if err := s.read(ctx).one(`SELECT person_id FROM texts WHERE id = ?1`, []any{textID}, &personID); err != nil {
+		return fmt.Errorf("sent: %w", notFound(err))
+	}
+	err := s.inThread(ctx, personID, func(th *thread) error {
+		// A text that was given up as unknown may still be proved accepted; nothing turns back from accepted or rejected.
+		list, err := all(th.session, scanText, `UPDATE texts SET state = ?2, provider_id = ?3, code = ?4, ended_at = ?5
+			WHERE id = ?1 AND state IN ('sending', 'unknown') RETURNING `+textColumns,
+			textID, string(res.TextState()), res.ProviderID, res.Code, th.now.UnixMicro())
+		if err != nil {
+			return err
+		}
+		if len(list) == 0 {
+			return offers.ErrNotFound
+		}
+		t := list[0]
+		if t.OfferID == "" {
+			return nil
+		}
+		switch t.State {
+		case offers.TextAccepted:
+			return th.accepted(t)
+		case offers.TextRejected:
+			if t.Kind != offers.TextShow {
+				return nil
+			}
+			if _, _, err := th.closeOffer(t.OfferID, offers.Undeliverable, offers.Closer{By: offers.ByCarrier}); err != nil {
+				return err
+			}
+			return th.advance()
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("sent: %w", err)
+	}
+	return nil
+}
+
+// accepted opens the offer that a show has brought to the screen, and moves the newest ask of an open one.
+func (th *thread) accepted(t offers.Text) error {
+	if _, err := th.exec(`UPDATE offers SET asked_at = ?2 WHERE id = ?1 AND state IN ('sending', 'open')`, t.OfferID, th.now.UnixMicro()); err != nil {
+		return err
+	}
+	n, err := th.exec(`UPDATE offers SET state = 'open', shown_at = ?2, expires_at = ?2 + ttl_us WHERE id = ?1 AND state = 'sending'`,
+		t.OfferID, th.now.UnixMicro())
+	if err != nil || n == 0 {
+		return err
+	}
+	o, err := oneOffer(th.session, offerByID, t.OfferID)
+	if err != nil {
+		return err
+	}
+	return th.event(offers.OfferOpened, offers.OfferData{Offer: o})
+}
+
+// Say implements [offers.Line].
+func (s *Store) Say(ctx context.Context, accountID, personID string, kind offers.TextKind, body string) error {
+	err := s.inThread(ctx, fold(personID), func(th *thread) error {
+		if th.accountID != accountID {
+			return offers.ErrNotFound
+		}
+		return th.say(kind, body)
+	})
+	if err != nil {
+		return fmt.Errorf("say: %w", err)
+	}
+	return nil
+}
+
+// say puts a text in line that is about no offer of its own. While exactly one offer is live and open, the text ends
+// with that offer's question and is then about it: the last thing on the screen stays the question.
+func (th *thread) say(kind offers.TextKind, body string) error {
+	live, err := all(th.session, scanOffer, liveOffers, th.personID)
+	if err != nil {
+		return err
+	}
+	if len(live) == 1 && live[0].State == offers.Open {
+		o := live[0]
+		return th.text(kind, o.ID, o.Address, o.OurNumber, offers.WithQuestion(body, o))
+	}
+	var addr, our people.Address
+	err = th.one(`SELECT address, our_number FROM addresses WHERE person_id = ?1 ORDER BY bound_at, rowid LIMIT 1`, []any{th.personID}, &addr, &our)
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil // nobody to tell
+	}
+	if err != nil {
+		return err
+	}
+	return th.text(kind, "", addr, our, body)
+}
+
+// Texts implements [offers.Line].
+func (s *Store) Texts(ctx context.Context, accountID, personID string) ([]offers.Text, error) {
+	list, err := all(s.read(ctx), scanText, `SELECT `+textColumns+` FROM texts WHERE person_id = ?1 AND account_id = ?2 ORDER BY number`,
+		fold(personID), accountID)
+	if err != nil {
+		return nil, fmt.Errorf("texts: %w", err)
+	}
+	return list, nil
+}
