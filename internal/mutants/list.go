@@ -72,10 +72,8 @@ func (m mutant) check() error {
 }
 
 // runPattern is the argument of go test's -run: each element whole.
-func (m mutant) runPattern() string { return anchored(m.Test) }
-
-func anchored(test string) string {
-	parts := strings.Split(test, "/")
+func (m mutant) runPattern() string {
+	parts := strings.Split(m.Test, "/")
 	for i, p := range parts {
 		parts[i] = "^(?:" + p + ")$"
 	}

@@ -17,6 +17,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -172,46 +173,25 @@ func describe(m mutant, v verdict, took time.Duration) string {
 // baselines runs the named tests on the unchanged tree, those of one package
 // together, and returns for each mutant an empty string, or what is wrong.
 func baselines(ctx context.Context, dir string, list []mutant, jobs int) ([]string, error) {
-	type batch struct {
-		pkg, run string
-		members  []int
-	}
-	var batches []*batch
-	byPackage := map[string]*batch{}
+	members := map[string][]int{}
 	for i, m := range list {
-		if strings.Contains(m.Test, "/") {
-			// -run splits at slashes first, so that such a pattern stands alone.
-			batches = append(batches, &batch{m.Package, m.runPattern(), []int{i}})
-			continue
-		}
-		b := byPackage[m.Package]
-		if b == nil {
-			b = &batch{pkg: m.Package}
-			byPackage[m.Package] = b
-			batches = append(batches, b)
-		}
-		b.members = append(b.members, i)
+		members[m.Package] = append(members[m.Package], i)
 	}
-	for _, b := range byPackage {
-		var tests []string
-		for _, i := range b.members {
-			if !slices.Contains(tests, list[i].Test) {
-				tests = append(tests, list[i].Test)
-			}
-		}
-		b.run = anchored(strings.Join(tests, "|"))
-	}
-
 	wrong := make([]string, len(list))
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(jobs)
-	for _, b := range batches {
+	for pkg, indexes := range members {
 		g.Go(func() error {
-			o, err := goTest(ctx, dir, b.pkg, b.run, "")
+			patterns := map[string]bool{}
+			for _, i := range indexes {
+				patterns[list[i].runPattern()] = true
+			}
+			// -run takes alternatives of whole patterns, slashes and all.
+			o, err := goTest(ctx, dir, pkg, strings.Join(slices.Sorted(maps.Keys(patterns)), "|"), "")
 			if err != nil {
 				return err
 			}
-			for _, i := range b.members {
+			for _, i := range indexes {
 				wrong[i] = unsound(o, list[i])
 			}
 			return nil
