@@ -34,7 +34,8 @@ type event struct {
 // that there was no run to judge.
 func goTest(ctx context.Context, dir, pkg, run, overlay string) (outcome, error) {
 	// Nobody reads debug tables here, and they cost the linker time. A mutant
-	// that hangs is noticed by the time-out.
+	// that hangs ends at the time-out without a failed test and so is broken: it
+	// says nothing about what the test asserts.
 	args := []string{"test", "-json", "-count=1", "-vet=off", "-ldflags=-s -w", "-timeout=5m", "-run", run}
 	if overlay != "" {
 		args = append(args, "-overlay", overlay)

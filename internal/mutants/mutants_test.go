@@ -221,6 +221,7 @@ func TestOutcomeOfOtherFailures(t *testing.T) {
 		{"only the parent failed", `{"Action":"fail","Test":"TestA"}`, broken},
 		{"the named one", `{"Action":"fail","Test":"TestA/sub"}`, caughtIt},
 		{"a name that starts alike", `{"Action":"fail","Test":"TestA/subway"}`, broken},
+		{"timed out", `{"Action":"fail"}`, broken},
 		{"nothing compiled", `{"Action":"fail","FailedBuild":"tiny"}`, broken},
 		{"setup", `{"Action":"output","Output":"FAIL\ttiny [setup failed]\n"}`, broken},
 	} {
