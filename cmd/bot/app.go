@@ -1,0 +1,165 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/countersign/countersign/api"
+	"github.com/countersign/countersign/calibration"
+	"github.com/countersign/countersign/channel"
+	"github.com/countersign/countersign/classifier/local"
+	"github.com/countersign/countersign/offers"
+	"github.com/countersign/countersign/reply"
+	"github.com/countersign/countersign/webhook"
+)
+
+const (
+	workers      = 8
+	places       = 1024
+	drainTimeout = 20 * time.Second
+)
+
+// app is a server, wired. Everything that it is made of is visible here.
+type app struct {
+	handler    http.Handler
+	runner     *reply.Runner
+	dispatcher *offers.Dispatcher
+	clock      *offers.Clock
+	sim        *channel.Sim // nil: no simulated phone
+	log        *slog.Logger
+}
+
+func newApp(c config, s store, log *slog.Logger) (*app, error) {
+	policy, err := c.loadPolicy()
+	if err != nil {
+		return nil, err
+	}
+	reader, threshold, err := newReader(c, log)
+	if err != nil {
+		return nil, err
+	}
+	wake := &offers.Wake{}
+	a := &app{log: log}
+	processor, err := reply.NewProcessor(s, reader, reply.Config{Threshold: threshold, MinRead: c.MinRead}, wake, log)
+	if err != nil {
+		return nil, err
+	}
+	a.runner = reply.NewRunner(s, processor.Process, log, workers, places)
+	in := intake{inbox: s, runner: a.runner, log: log}
+
+	mux := http.NewServeMux()
+	var sender offers.Sender
+	if c.Sim {
+		a.sim = channel.NewSim(time.Now)
+		sender = a.sim
+		mux.Handle("/webhooks/sim/messages", webhook.NewSimHandler(in, webhook.Options{Log: log}))
+	} else {
+		door, err := webhook.NewTwilio(webhook.TwilioConfig{
+			PublicURL: c.PublicURL + "/webhooks/twilio/messages", AuthTokens: []string{c.Twilio.AuthToken},
+			AccountSID: c.Twilio.AccountSID, Numbers: c.Twilio.Numbers,
+		})
+		if err != nil {
+			return nil, usage("Twilio's settings do not hold: %v", err)
+		}
+		sender, err = channel.NewTwilio(channel.TwilioConfig{
+			AccountSID: c.Twilio.AccountSID, AuthToken: c.Twilio.AuthToken, From: c.Twilio.From, BaseURL: c.Twilio.APIURL, Log: log,
+		})
+		if err != nil {
+			return nil, usage("Twilio's settings do not hold: %v", err)
+		}
+		mux.Handle("/webhooks/twilio/messages", webhook.NewTwilioHandler(door, in, webhook.Options{Log: log}))
+	}
+	service := offers.NewService(s, policy, func(string) int { return sender.Limit() })
+	a.dispatcher = offers.NewDispatcher(s, sender, wake, log, workers)
+	a.clock = offers.NewClock(s, wake, log)
+	mux.Handle("/", api.New(api.Deps{Keys: s, Store: s, Proposer: service, Wake: wake, Log: log, Ready: s.Ping, Version: version}))
+	a.handler = mux
+	return a, nil
+}
+
+// newReader loads the built-in reader behind its calibration. With a file that does not fit, the server runs, says so,
+// and acts on no confirm.
+func newReader(c config, log *slog.Logger) (*calibration.Reader, float64, error) {
+	inner, err := local.New()
+	if err != nil {
+		return nil, 0, fmt.Errorf("built-in reader: %w", err)
+	}
+	raw := local.CalibrationFile()
+	if c.Calibration != "" {
+		if raw, err = os.ReadFile(c.Calibration); err != nil {
+			return nil, 0, usage("COUNTERSIGN_CALIBRATION cannot be read: %v", errors.Unwrap(err))
+		}
+	}
+	f, err := calibration.Load(raw)
+	if err != nil {
+		log.Warn("the calibration file does not hold: no confirm is acted on", "error", err)
+	}
+	r := calibration.Calibrated(inner, f, inner)
+	if err := r.Err(); err != nil {
+		log.Warn("the reader is not calibrated: no confirm is acted on", "error", err)
+	}
+	return r, max(f.Threshold, minThreshold), nil
+}
+
+// intake makes a proven message durable and hands it to the runner.
+type intake struct {
+	inbox  offers.Inbox
+	runner *reply.Runner
+	log    *slog.Logger
+}
+
+// Receive implements [webhook.Intake].
+func (i intake) Receive(ctx context.Context, in webhook.Inbound) error {
+	// Whatever the words alone do not tell makes them unfit for a decision: a picture, other recipients, a message
+	// that they answer.
+	partial := in.Lossy || in.NumMedia > 0 || len(in.OtherRecipients) > 0 || in.OriginalRepliedMessageSid != "" || in.Quote != ""
+	r, err := i.inbox.Receive(ctx, offers.Inbound{
+		Provider: in.Provider, ProviderID: in.ProviderSID, Address: in.From, OurNumber: in.To, Text: string(in.Text), Raw: in.Raw,
+		Lossy: partial, Quoted: in.OriginalRepliedMessageSid,
+	})
+	if err != nil {
+		i.log.ErrorContext(ctx, "message not stored", "error", err)
+		return err
+	}
+	if !r.Duplicate && r.Trusted {
+		i.runner.Submit(r)
+	}
+	return nil
+}
+
+// serve runs on a listener until ctx ends, and then in order: no new requests, no new work, what was begun is finished.
+func (a *app) serve(ctx context.Context, l net.Listener) error {
+	srv := &http.Server{Handler: a.handler, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute,
+		ErrorLog: slog.NewLogLogger(a.log.Handler(), slog.LevelWarn)}
+	work, stop := context.WithCancel(context.WithoutCancel(ctx))
+	defer stop()
+	var wg sync.WaitGroup
+	wg.Go(func() { a.runner.Run(work) })
+	wg.Go(func() { a.dispatcher.Run(work) })
+	wg.Go(func() { a.clock.Run(work) })
+	failed := make(chan error, 1)
+	go func() { failed <- srv.Serve(l) }()
+	var err error
+	select {
+	case err = <-failed:
+	case <-ctx.Done():
+		drain, cancel := context.WithTimeout(work, drainTimeout)
+		defer cancel()
+		if err = srv.Shutdown(drain); errors.Is(err, context.DeadlineExceeded) {
+			err = srv.Close()
+		}
+	}
+	stop()
+	wg.Wait()
+	if errors.Is(err, http.ErrServerClosed) {
+		return nil
+	}
+	return err
+}

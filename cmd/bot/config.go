@@ -1,0 +1,249 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/knadh/koanf/parsers/yaml"
+	"github.com/knadh/koanf/providers/confmap"
+	"github.com/knadh/koanf/providers/file"
+	"github.com/knadh/koanf/v2"
+
+	"github.com/countersign/countersign/gate"
+	"github.com/countersign/countersign/people"
+	"github.com/countersign/countersign/webhook"
+)
+
+// setting is one value of the configuration, with its names on every way in.
+type setting struct {
+	key    string // in the config file, and as a flag with - for _
+	env    string
+	def    string
+	secret bool
+}
+
+// settings lists them all: defaults, then the file, then the environment, then flags.
+func settings() []setting {
+	return []setting{
+		{key: "addr", env: "COUNTERSIGN_ADDR", def: "127.0.0.1:8080"},
+		{key: "database_url", env: "COUNTERSIGN_DATABASE_URL", def: "sqlite:countersign.db", secret: true},
+		{key: "public_url", env: "COUNTERSIGN_PUBLIC_URL"},
+		{key: "policy", env: "COUNTERSIGN_POLICY"},
+		{key: "reader", env: "COUNTERSIGN_READER", def: "local"},
+		{key: "calibration", env: "COUNTERSIGN_CALIBRATION"},
+		{key: "min_read", env: "COUNTERSIGN_MIN_READ", def: "1s"},
+		{key: "sim", env: "COUNTERSIGN_SIM"},
+		{key: "twilio_account_sid", env: "TWILIO_ACCOUNT_SID"},
+		{key: "twilio_auth_token", env: "TWILIO_AUTH_TOKEN", secret: true},
+		{key: "twilio_from", env: "TWILIO_FROM"},
+		{key: "twilio_numbers", env: "TWILIO_NUMBERS"},
+		{key: "twilio_api_url", env: "TWILIO_API_URL"},
+	}
+}
+
+// config is what serve runs with.
+type config struct {
+	Addr        string
+	DatabaseURL string
+	PublicURL   string
+	Policy      string
+	Reader      string
+	Calibration string
+	MinRead     time.Duration
+	Sim         bool
+	Twilio      twilioConfig
+}
+
+type twilioConfig struct {
+	AccountSID string
+	AuthToken  string
+	From       string
+	Numbers    []string
+	APIURL     string
+}
+
+// configFlags are the flags that every command with a configuration has.
+type configFlags struct {
+	Config      string `help:"A YAML file with these settings." placeholder:"FILE"`
+	DatabaseURL string `help:"sqlite:FILE or postgres://… (COUNTERSIGN_DATABASE_URL)." placeholder:"URL"`
+}
+
+// load merges the sources and checks what came of them. Errors are usage errors: each says what to do.
+func load(vars map[string]string, path string, flags map[string]string) (config, *koanf.Koanf, error) {
+	k := koanf.New(".")
+	defaults, environment := map[string]any{}, map[string]any{}
+	for _, s := range settings() {
+		defaults[s.key] = s.def
+		if v, ok := vars[s.env]; ok {
+			environment[s.key] = v
+		}
+		if from := vars[s.env+"_FILE"]; from != "" {
+			if _, both := environment[s.key]; both {
+				return config{}, nil, usage("%s and %s_FILE are both set; set one.", s.env, s.env)
+			}
+			raw, err := os.ReadFile(from) //nolint:gosec // the operator names the file
+			if err != nil {
+				return config{}, nil, usage("%s_FILE cannot be read: %v", s.env, errors.Unwrap(err))
+			}
+			environment[s.key] = strings.TrimSpace(string(raw))
+		}
+	}
+	given := map[string]any{}
+	for key, v := range flags {
+		if v != "" {
+			given[key] = v
+		}
+	}
+	if err := k.Load(confmap.Provider(defaults, "."), nil); err != nil {
+		return config{}, nil, err
+	}
+	if path != "" {
+		if err := loadFile(k, path); err != nil {
+			return config{}, nil, err
+		}
+	}
+	for _, m := range []map[string]any{environment, given} {
+		if err := k.Load(confmap.Provider(m, "."), nil); err != nil {
+			return config{}, nil, err
+		}
+	}
+	c, err := build(k)
+	return c, k, err
+}
+
+func loadFile(k *koanf.Koanf, path string) error {
+	f := koanf.New(".")
+	if err := f.Load(file.Provider(path), yaml.Parser()); err != nil {
+		return usage("The config file %s cannot be read: %v", filepath.Base(path), err)
+	}
+	for _, key := range f.Keys() {
+		known := false
+		for _, s := range settings() {
+			known = known || s.key == key
+		}
+		if !known {
+			return usage("The config file %s has a setting that does not exist: %s", filepath.Base(path), key)
+		}
+	}
+	return k.Merge(f)
+}
+
+func build(k *koanf.Koanf) (config, error) {
+	c := config{
+		Addr: k.String("addr"), DatabaseURL: k.String("database_url"), PublicURL: strings.TrimSuffix(k.String("public_url"), "/"),
+		Policy: k.String("policy"), Reader: k.String("reader"), Calibration: k.String("calibration"),
+		Twilio: twilioConfig{
+			AccountSID: k.String("twilio_account_sid"), AuthToken: k.String("twilio_auth_token"), From: k.String("twilio_from"),
+			APIURL: k.String("twilio_api_url"),
+		},
+	}
+	for n := range strings.SplitSeq(k.String("twilio_numbers"), ",") {
+		if n = strings.TrimSpace(n); n != "" {
+			c.Twilio.Numbers = append(c.Twilio.Numbers, n)
+		}
+	}
+	if from := c.Twilio.From; strings.Contains(from, "+") {
+		c.Twilio.Numbers = append(c.Twilio.Numbers, from)
+	}
+	switch v := k.String("sim"); v {
+	case "1", "true":
+		c.Sim = true
+	case "", "0", "false":
+	default:
+		return c, usage("COUNTERSIGN_SIM must be 1 or 0, not %q.", v)
+	}
+	var err error
+	if c.MinRead, err = time.ParseDuration(k.String("min_read")); err != nil || c.MinRead <= 0 {
+		return c, usage("COUNTERSIGN_MIN_READ must be a duration above zero, such as 1s.")
+	}
+	if c.Reader != "local" {
+		return c, usage("COUNTERSIGN_READER must be local: this build has no other reader.")
+	}
+	return c, nil
+}
+
+// checkServe refuses what must not be served.
+func (c config) checkServe() error {
+	t := c.Twilio
+	some := t.AccountSID != "" || t.AuthToken != "" || t.From != ""
+	all := t.AccountSID != "" && t.AuthToken != "" && t.From != ""
+	switch {
+	case some && !all:
+		return usage("Twilio needs TWILIO_ACCOUNT_SID, TWILIO_AUTH_TOKEN and TWILIO_FROM together; set what is missing, or none of them.")
+	case all && c.Sim:
+		return usage("The simulated phone and Twilio do not go together: anybody on this machine could say yes. Unset COUNTERSIGN_SIM or the TWILIO_ variables.")
+	case !all && !c.Sim:
+		return usage("There is no way to text anybody: set the TWILIO_ variables, or COUNTERSIGN_SIM=1 for the simulated phone.")
+	}
+	if all {
+		u, err := url.Parse(c.PublicURL)
+		if err != nil || u.Scheme != "https" || u.Host == "" || u.RawQuery != "" {
+			return usage("COUNTERSIGN_PUBLIC_URL must be the https:// address at which Twilio reaches this server: signatures are checked against it.")
+		}
+		if len(t.Numbers) == 0 {
+			return usage("TWILIO_FROM is a messaging service: name its numbers in TWILIO_NUMBERS, separated by commas.")
+		}
+	}
+	return nil
+}
+
+// loadPolicy reads the policy file, or takes the embedded sample.
+func (c config) loadPolicy() (*gate.Policy, error) {
+	if c.Policy == "" {
+		return gate.Sample()
+	}
+	raw, err := os.ReadFile(c.Policy)
+	if err != nil {
+		return nil, usage("COUNTERSIGN_POLICY cannot be read: %v", errors.Unwrap(err))
+	}
+	p, err := gate.ParsePolicy(c.Policy, raw)
+	if err != nil {
+		return nil, usage("The policy does not hold: %v", err)
+	}
+	return p, nil
+}
+
+// ourNumber picks the number of ours on an address's channel.
+func (c config) ourNumber(addr people.Address) (people.Address, error) {
+	if addr.Channel() == "sim" {
+		return webhook.SimNumber, nil
+	}
+	for _, n := range c.Twilio.Numbers {
+		if !strings.Contains(n, ":") {
+			n = "sms:" + n
+		}
+		if a, err := people.ParseAddress(n); err == nil && a.Channel() == addr.Channel() {
+			return a, nil
+		}
+	}
+	return "", usage("No number of ours is known on that channel: set TWILIO_FROM or TWILIO_NUMBERS, or name it with --our-number.")
+}
+
+// redacted renders the configuration without its secrets.
+func redacted(k *koanf.Koanf) string {
+	var b strings.Builder
+	for _, s := range settings() {
+		v := k.String(s.key)
+		if s.secret && v != "" {
+			v = hide(v)
+		}
+		fmt.Fprintf(&b, "%s: %q\n", s.key, v)
+	}
+	return b.String()
+}
+
+// hide keeps what is no secret of a URL, and nothing of anything else.
+func hide(v string) string {
+	if strings.HasPrefix(v, "sqlite:") {
+		return v
+	}
+	if u, err := url.Parse(v); err == nil && u.Host != "" {
+		return u.Scheme + "://[redacted]@" + u.Host + u.Path
+	}
+	return "[redacted]"
+}

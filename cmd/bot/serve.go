@@ -1,0 +1,75 @@
+package main
+
+import (
+	"net"
+
+	"github.com/countersign/countersign/classifier"
+)
+
+// minThreshold is where code begins to act on a confirm; no setting goes below.
+const minThreshold = classifier.ActThreshold
+
+type serveCmd struct {
+	configFlags
+	Addr        string `help:"Where to listen (COUNTERSIGN_ADDR)." placeholder:"HOST:PORT"`
+	PublicURL   string `help:"The https:// address at which Twilio reaches this server (COUNTERSIGN_PUBLIC_URL)." placeholder:"URL"`
+	Policy      string `help:"The policy file (COUNTERSIGN_POLICY); the embedded sample if left out." placeholder:"FILE"`
+	Reader      string `help:"local (COUNTERSIGN_READER)."`
+	Calibration string `help:"The reader's calibration file (COUNTERSIGN_CALIBRATION)." placeholder:"FILE"`
+	MinRead     string `help:"From the newest ask to the earliest yes (COUNTERSIGN_MIN_READ)." placeholder:"1s"`
+	Sim         bool   `help:"The simulated phone instead of Twilio (COUNTERSIGN_SIM)."`
+	PrintConfig bool   `help:"Print the settings, secrets hidden, and stop."`
+
+	TwilioAccountSid string `help:"TWILIO_ACCOUNT_SID." placeholder:"AC…"`
+	TwilioFrom       string `help:"TWILIO_FROM: a number, whatsapp:+… or a messaging service." placeholder:"+…"`
+	TwilioNumbers    string `help:"TWILIO_NUMBERS: our numbers, separated by commas." placeholder:"+…,+…"`
+	TwilioApiUrl     string `help:"TWILIO_API_URL: another base of Twilio's API." placeholder:"URL"` //nolint:revive,staticcheck // the flag's name follows
+}
+
+// Help is the command's example.
+func (serveCmd) Help() string {
+	return `Example:
+  COUNTERSIGN_SIM=1 bot serve
+
+  TWILIO_ACCOUNT_SID=AC… TWILIO_AUTH_TOKEN_FILE=/run/secrets/twilio TWILIO_FROM=+12025550100 \
+  COUNTERSIGN_PUBLIC_URL=https://approve.example.com bot serve`
+}
+
+// Run serves until the process is told to stop.
+func (c *serveCmd) Run(e *env) error {
+	flags := map[string]string{
+		"addr": c.Addr, "database_url": c.DatabaseURL, "public_url": c.PublicURL, "policy": c.Policy, "reader": c.Reader,
+		"calibration": c.Calibration, "min_read": c.MinRead, "twilio_account_sid": c.TwilioAccountSid, "twilio_from": c.TwilioFrom,
+		"twilio_numbers": c.TwilioNumbers, "twilio_api_url": c.TwilioApiUrl,
+	}
+	if c.Sim {
+		flags["sim"] = "1"
+	}
+	cfg, k, err := load(e.vars, c.Config, flags)
+	if err != nil {
+		return err
+	}
+	if c.PrintConfig {
+		e.printf("%s", redacted(k))
+		return nil
+	}
+	if err := cfg.checkServe(); err != nil {
+		return err
+	}
+	s, err := openStore(e.ctx, cfg.DatabaseURL, false)
+	if err != nil {
+		return err
+	}
+	defer s.Close() //nolint:errcheck // the process ends
+	a, err := newApp(cfg, s, e.log)
+	if err != nil {
+		return err
+	}
+	var lc net.ListenConfig
+	l, err := lc.Listen(e.ctx, "tcp", cfg.Addr)
+	if err != nil {
+		return err
+	}
+	e.log.Info("listening", "addr", l.Addr().String(), "sim", cfg.Sim)
+	return a.serve(e.ctx, l)
+}

@@ -1,0 +1,4 @@
+package main
+
+type demoCmd struct{}
+
