@@ -77,14 +77,7 @@ func newLabelFacts(l *lexicon, label Label) labelFacts {
 		// In some languages the action stands last.
 		f.verbs = l.verbAt(f.tokens, len(f.tokens)-1)
 	}
-	if f.verbs == 0 {
-		for i := range f.tokens {
-			if f.verbs |= l.verbAt(f.tokens, i); f.verbs != 0 {
-				break
-			}
-		}
-		f.plain = f.verbs == 0
-	}
+	f.plain = l.verbAt(f.tokens, 0) == 0
 	for i := range f.tokens {
 		f.nouns |= l.nouns[f.tokens[i].text]
 	}
@@ -185,7 +178,15 @@ func (a *analysis) classify(l *lexicon, t *table, i int) (kind, int) {
 	first := t.words[tok.text]
 	label := &a.label
 	switch {
+	case n == 0 && tok.kind == numberToken:
+		if k := a.sameClock(i); k > 0 {
+			return kindEcho, k
+		}
+		return a.classifyUnlisted(l, i), 1
 	case n == 0:
+		if e := t.withoutClitic(tok.text); e.verbs&label.verbs != 0 {
+			return kindVerb, 1
+		}
 		return a.classifyUnlisted(l, i), 1
 	case e.verbs&label.verbs != 0 && !(n == 1 && e.kind == kindFunction && label.verbs == 0):
 		return kindVerb, n
@@ -203,6 +204,15 @@ func (a *analysis) classify(l *lexicon, t *table, i int) (kind, int) {
 		// a wait, an if or a question.
 		if n == 1 && (e.kind == kindTime || e.kind == kindThird) && label.has(tok.text) {
 			return kindEcho, 1
+		}
+		if e.kind == kindTime && n == 1 && a.sameTime(l, i) {
+			return kindEcho, 1
+		}
+		if e.kind == kindChange && n <= 3 && isBoth(a.tokens[i+n-1].text) && label.has("2") {
+			return kindEcho, n
+		}
+		if tok.text == "maar" && n == 1 && a.particle(t, i) {
+			return kindFiller, 1
 		}
 		return e.kind, n
 	case e.kind != kindUnknown:
@@ -241,6 +251,117 @@ func everyday(w string) bool {
 		return true
 	}
 	return false
+}
+
+// isBoth is the last word of "both" in some language: an echo of "2 tickets".
+func isBoth(w string) bool {
+	switch w {
+	case "both", "ambos", "deux", "beide", "beiden", "beides", "dois", "duas", "entrambi", "due", "allebei", "dos", "两个都", "両方", "dono", "दोनों":
+		return true
+	}
+	return false
+}
+
+// particle says whether the Dutch word at i softens a request ("stuur maar")
+// and does not turn against one: it follows a word and nothing but small words
+// follow it.
+func (a *analysis) particle(t *table, i int) bool {
+	if a.tokens[i].start || a.tokens[i].comma {
+		return false
+	}
+	for k := i + 1; k < len(a.tokens) && !a.tokens[k].start && !a.tokens[k].comma; k++ {
+		switch t.words[a.tokens[k].text].kind {
+		case kindFiller, kindCourtesy, kindAssent:
+		default:
+			return false
+		}
+	}
+	return true
+}
+
+// sameTime says whether the word at i names a day or month that the label
+// names too, in any language, or is the "o'clock" of a number that was
+// accounted for.
+func (a *analysis) sameTime(l *lexicon, i int) bool {
+	w := a.tokens[i].text
+	if name := l.same[w]; name != "" {
+		for k := range a.label.tokens {
+			if l.same[a.label.tokens[k].text] == name {
+				return true
+			}
+		}
+		return false
+	}
+	switch w {
+	case "oclock", "uhr", "uur", "heures", "heure", "horas", "hora", "baje", "बजे", "am", "pm", "点", "點", "点钟", "時", "分", "ore", "号", "月", "日":
+		return i > 0 && a.tokens[i-1].kind == numberToken && a.classifyUnlisted(l, i-1) == kindEcho
+	}
+	return false
+}
+
+// clock reads the time of day that starts at toks[i]: minutes after midnight,
+// whether the half of the day is open ("7:30"), and how many tokens it takes; n
+// is 0 where no time stands there.
+func clock(toks []token, i int) (minutes int, open bool, n int) {
+	h, ok := smallNumber(toks, i, 24)
+	if !ok {
+		return 0, false, 0
+	}
+	n = 1
+	m, withMinutes := smallNumber(toks, i+1, 59)
+	if withMinutes && toks[i+1].comma && !toks[i+1].start {
+		n++
+	} else {
+		m, withMinutes = 0, false
+	}
+	minutes, open = h*60+m, h >= 1 && h <= 12
+	if i+n < len(toks) && !toks[i+n].start {
+		switch toks[i+n].text {
+		case "am":
+			return (h%12)*60 + m, false, n + 1
+		case "pm":
+			return (h%12+12)*60 + m, false, n + 1
+		case "oclock", "uhr", "uur", "heures", "baje", "बजे", "h", "点", "點", "時":
+			return minutes, open, n + 1
+		}
+	}
+	if !withMinutes {
+		return 0, false, 0
+	}
+	return minutes, open, n
+}
+
+func smallNumber(toks []token, i, limit int) (int, bool) {
+	if i >= len(toks) || toks[i].kind != numberToken || len(toks[i].text) > 2 {
+		return 0, false
+	}
+	v := 0
+	for _, c := range []byte(toks[i].text) {
+		if !isDigit(c) {
+			return 0, false
+		}
+		v = v*10 + int(c-'0')
+	}
+	return v, v <= limit
+}
+
+// sameClock says whether the time at token i is one of the label's, as in
+// "7:30" for "19:30"; n is how many tokens say so.
+func (a *analysis) sameClock(i int) (n int) {
+	minutes, open, n := clock(a.tokens, i)
+	if n == 0 {
+		return 0
+	}
+	for k := range a.label.tokens {
+		m, labelOpen, labelN := clock(a.label.tokens, k)
+		if labelN == 0 {
+			continue
+		}
+		if m == minutes || (open || labelOpen) && m%720 == minutes%720 {
+			return n
+		}
+	}
+	return 0
 }
 
 func (a *analysis) classifyUnlisted(l *lexicon, i int) kind {

@@ -103,10 +103,10 @@ func guardKeyword(a *analysis) bool {
 	return k == KeywordStop || k == KeywordHelp
 }
 
-// guardQuoted: own words between quoted lines, below a signature mark, or with
+// guardQuoted: own words below or between quoted lines (whose question do they answer?), below a signature mark, or with
 // words in quotation marks.
 func guardQuoted(a *analysis) bool {
-	if a.prepared.noted(NoteInline) || a.prepared.noted(NoteSignatureFirst) {
+	if a.prepared.noted(NoteInline) || a.prepared.noted(NoteQuoteAbove) || a.prepared.noted(NoteSignatureFirst) || strings.HasPrefix(a.own, "--") {
 		return true
 	}
 	return strings.ContainsFunc(a.own, isQuoteMark)
@@ -182,18 +182,32 @@ func guardQuestion(a *analysis) bool {
 	return a.any(kindQuestion) || a.asksForDetails()
 }
 
-// asksForDetails tells "the details are right" from "I want the details".
+// asksForDetails tells "the details are right" from "I want the details" and
+// from "yes, and the price": names of details are accounted for only where the
+// sentence approves of them.
 func (a *analysis) asksForDetails() bool {
-	for i := range a.tokens {
+	for _, d := range a.items {
+		i := d.from
+		if d.kind != kindFunction || d.to != i+1 {
+			continue
+		}
 		switch a.tokens[i].text {
-		case "info", "information", "detail", "details", "data", "summary":
+		case "info", "information", "detail", "details", "data", "summary", "address", "price", "cost", "total", "name", "number":
 		default:
 			continue
 		}
+		approved, asked := false, false
 		for _, it := range a.items {
-			if (it.kind == kindGo || it.kind == kindVerb) && it.from < i && !a.sentenceBetween(it.from, i) {
-				return true
+			switch {
+			case it.from < i && a.sentenceBetween(it.from, i), it.from > i && a.sentenceBetween(i, it.from):
+			case it.kind == kindApprove:
+				approved = true
+			case (it.kind == kindGo || it.kind == kindVerb) && it.from < i:
+				asked = true
 			}
+		}
+		if asked || !approved {
+			return true
 		}
 	}
 	return false
@@ -215,7 +229,13 @@ func guardNegation(a *analysis) bool { return a.any(kindNegation) }
 func guardStop(a *analysis) bool { return a.any(kindStop) }
 
 // guardHedge: maybe, I guess, not sure.
-func guardHedge(a *analysis) bool { return a.any(kindHedge) }
+func guardHedge(a *analysis) bool {
+	if a.any(kindHedge) {
+		return true
+	}
+	// "ok..." is not done thinking.
+	return len(a.items) <= 1 && (strings.HasSuffix(a.own, "..") || strings.HasSuffix(a.own, "…"))
+}
 
 // guardCondition: if, once, only, unless.
 func guardCondition(a *analysis) bool { return a.any(kindCondition) }
@@ -229,7 +249,7 @@ func guardAmount(a *analysis) bool {
 	if a.any(kindNumber) {
 		return true
 	}
-	loses := a.label.verbs&a.family("delete", "cancel") != 0
+	loses := a.loses()
 	for i := range a.tokens {
 		switch a.tokens[i].text {
 		case "some":
@@ -238,6 +258,11 @@ func guardAmount(a *analysis) bool {
 			}
 		case "everything", "entire", "whole", "every":
 			if loses && !a.label.has(a.tokens[i].text) && i > 0 && !a.tokens[i].start {
+				return true
+			}
+		case "all":
+			// "all of them" to a part of them; "it all looks good" is no number.
+			if i+1 < len(a.tokens) && a.tokens[i+1].text == "of" && a.hasCount() && !loses {
 				return true
 			}
 		}
@@ -295,14 +320,14 @@ func guardRedirect(a *analysis) bool {
 			if sends && prev == "to" && !a.label.has(w) {
 				return true
 			}
-		case "me", "us", "him", "her", "them", "myself", "you":
+		case "me", "us", "myself", "you":
 			if !sends || a.label.has(w) {
 				continue
 			}
 			if prev == "to" && (i < 2 || !a.approvesAt(i-2)) {
 				return true
 			}
-			if w != "them" && w != "you" && a.verbEndsAt(i-1) {
+			if w != "you" && a.verbEndsAt(i-1) {
 				return true // "send me"
 			}
 		}
@@ -375,8 +400,46 @@ func guardThirdPerson(a *analysis) bool {
 // guardIdiom: words that say yes and mean no, or mean nothing.
 func guardIdiom(a *analysis) bool { return a.any(kindIdiom) }
 
-// guardKeep: keep it, leave it.
-func guardKeep(a *analysis) bool { return a.any(kindKeep) }
+// loses says whether the offer is to lose something.
+func (a *analysis) loses() bool {
+	return a.label.verbs&a.family("delete", "cancel", "pause", "close") != 0
+}
+
+// guardKeep: keep it, leave it; and, where something is to be lost, "I need
+// it" and "let it continue".
+func guardKeep(a *analysis) bool {
+	if a.any(kindKeep) {
+		return true
+	}
+	if !a.loses() {
+		return false
+	}
+	for n, it := range a.items {
+		if it.kind != kindGo {
+			continue
+		}
+		first, last := a.tokens[it.from].text, a.tokens[it.to-1].text
+		switch first {
+		case "continue", "carry", "keep", "go":
+			if first != "go" || last == "on" {
+				return true
+			}
+		}
+		for i := it.from; i < it.to; i++ {
+			switch a.tokens[i].text {
+			case "need", "want", "like", "love", "quiero", "veux", "will", "quero", "voglio", "wil", "chahiye", "चाहिए", "要", "欲しい", "ほしい":
+			default:
+				continue
+			}
+			// "I want to delete it" wants the loss.
+			if last == "to" && n+1 < len(a.items) && a.items[n+1].kind == kindVerb {
+				continue
+			}
+			return true
+		}
+	}
+	return false
+}
 
 // guardSelf: "I will send it" says who does it, and it is not us.
 func guardSelf(a *analysis) bool {
@@ -426,33 +489,44 @@ func guardMixedSignals(a *analysis) bool {
 
 // guardAcknowledgement: "got it", "thanks", "no problem": the text was seen.
 func guardAcknowledgement(a *analysis) bool {
-	if !a.any(kindAck) && !a.any(kindCourtesy) {
-		return false
-	}
-	return !a.consent() || a.any(kindAck) && a.onlyPleased()
+	return (a.any(kindAck) || a.any(kindCourtesy)) && !a.consent() || a.onlyPleased()
 }
 
 // onlyPleased says whether all that could be a yes is one of the words that
-// also just receive something: "ok thanks", "great, thank you".
+// also just receive something: "cool", "ok thanks", "great, thank you".
 func (a *analysis) onlyPleased() bool {
+	thanked, pleased, agreed := a.any(kindAck), false, false
 	for _, it := range a.items {
 		switch it.kind {
-		case kindAck, kindCourtesy, kindFiller:
+		case kindAck, kindFiller:
+			if it.kind == kindFiller && it.from == 0 {
+				thanked = true // "oh ok"
+			}
+		case kindCourtesy:
+			w := a.tokens[it.from].text
+			thanked = thanked || w == "thanks" || w == "thank" || w == "thx" || w == "🙏"
 		case kindAssent, kindApprove:
 			switch a.tokens[it.from].text {
-			case "ok", "okay", "k", "kk", "oki", "okey", "alright", "great", "good", "cool", "nice", "fine", "super",
-				"awesome", "excellent", "wonderful", "amazing", "lovely", "sweet", "vale", "bueno", "genial",
-				"bien", "gut", "toll", "bom", "boa", "legal", "bene", "bello", "goed", "mooi", "accha", "acha", "achha":
-				if it.to-it.from == 1 {
-					continue
+			case "k", "kk", "cool", "nice", "awesome", "amazing", "great", "lovely", "sweet", "alrighty", "roger", "wow",
+				"bueno", "genial", "top", "toll", "legal", "bello", "mooi", "accha", "acha", "achha", "अच्छा", "嗯", "恩":
+				if it.to-it.from > 1 && a.tokens[it.from].text != "roger" {
+					return false
 				}
+				pleased = true
+			case "ok", "okay", "oki", "okey", "alright", "good", "super", "excellent", "wonderful", "fantastic", "vale",
+				"bien", "gut", "prima", "bom", "boa", "beleza", "bene", "goed", "oke", "ठीक", "theek", "thik", "ji", "जी", "好的", "好", "好滴":
+				if n := it.to - it.from; n > 1 && a.tokens[it.from].text != "ठीक" && a.tokens[it.from].text != "theek" && a.tokens[it.from].text != "thik" && a.tokens[it.from].text != "okay" {
+					return false
+				}
+				agreed = true
+			default:
+				return false
 			}
-			return false
 		default:
 			return false
 		}
 	}
-	return true
+	return pleased || agreed && thanked
 }
 
 // guardConsent is the allow-list: a confirm stands only if somebody said yes

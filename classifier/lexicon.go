@@ -72,6 +72,7 @@ type phrase struct {
 type table struct {
 	words   map[string]entry
 	phrases map[string][]phrase // by first word, longest first
+	clitics bool                // pronouns hang on verbs
 }
 
 // lexicon is everything that was read from lexicon/.
@@ -84,7 +85,9 @@ type lexicon struct {
 	families map[string]int    // name of a verb family to its index
 	verbNoun map[int]uint64    // verb family index to groups
 	numbers  map[string]string // number word to digits
+	same     map[string]string // day, month or part of the day to its English name
 	typo     []string          // assent words that a typo may be mended to
+	swapped  []string          // words of four letters and more whose neighbours may be swapped back
 	nearStop []string          // short negations and stop words that no mending may touch
 
 	headers     []headerSet
@@ -106,16 +109,21 @@ func loadLexicon() *lexicon {
 		families: map[string]int{},
 		verbNoun: map[int]uint64{},
 		numbers:  map[string]string{},
+		same:     map[string]string{},
 	}
 	for i := range l.tables {
-		l.tables[i] = table{words: map[string]entry{}, phrases: map[string][]phrase{}}
+		l.tables[i] = table{words: map[string]entry{}, phrases: map[string][]phrase{},
+			clitics: languages[i] == "es" || languages[i] == "it" || languages[i] == "pt"}
 	}
 	l.loadVerbs()
 	for i, lang := range languages {
 		l.loadKinds(i, "common")
 		l.loadKinds(i, lang)
-		if lang == "hi" { // written in two scripts and mixed with English
-			l.loadKinds(i, "en")
+		if lang == "hi" {
+			// Written in two scripts and mixed with English words, though not
+			// with English grammar: its small words stay out, since many small
+			// words of Hindi in Latin letters are names elsewhere.
+			l.loadKinds(i, "en", kindFunction)
 			l.mergeVerbs(i, 0)
 		}
 	}
@@ -127,6 +135,7 @@ func loadLexicon() *lexicon {
 	}
 	l.loadNouns()
 	l.loadNumbers()
+	l.loadSame()
 	l.loadTypos()
 	l.loadForms()
 	return l
@@ -201,7 +210,7 @@ func merged(a, b entry) entry {
 	return entry{kind: max(a.kind, b.kind), verbs: a.verbs | b.verbs}
 }
 
-func (l *lexicon) loadKinds(lang int, name string) {
+func (l *lexicon) loadKinds(lang int, name string, without ...kind) {
 	k := kindUnknown
 	for _, line := range lines(name) {
 		if strings.HasPrefix(line, "[") {
@@ -211,6 +220,9 @@ func (l *lexicon) loadKinds(lang int, name string) {
 				panic("classifier: lexicon " + name + " has a section " + line)
 			}
 			k = kind(i)
+			continue
+		}
+		if slices.Contains(without, k) {
 			continue
 		}
 		for _, e := range entries(line) {
@@ -275,6 +287,18 @@ func (l *lexicon) loadNumbers() {
 	}
 }
 
+func (l *lexicon) loadSame() {
+	for _, line := range lines("same") {
+		name, list, _ := strings.Cut(line, ":")
+		l.same[name] = name
+		for _, e := range entries(list) {
+			if ws := l.split(e); len(ws) == 1 {
+				l.same[ws[0]] = name
+			}
+		}
+	}
+}
+
 // loadTypos collects which words a typo may be mended to: assent, and the
 // words of go-ahead, of at least five letters; and what it must stay away from.
 func (l *lexicon) loadTypos() {
@@ -288,6 +312,14 @@ func (l *lexicon) loadTypos() {
 			}
 		}
 	}
+	for _, lang := range []int{0} {
+		for w, e := range l.tables[lang].words {
+			if len(w) >= 4 && (e.kind == kindAssent || e.kind == kindApprove || e.verbs != 0 && e.kind < kindOther) {
+				l.swapped = append(l.swapped, w)
+			}
+		}
+	}
+	slices.Sort(l.swapped)
 	l.typo = append(l.typo, "ahead", "proceed", "sounds", "correct")
 	slices.Sort(l.typo)
 	l.typo = slices.Compact(l.typo)
@@ -319,6 +351,24 @@ func (t *table) match(toks []token, i int) (e entry, n int) {
 	return entry{}, 0
 }
 
+// withoutClitic finds the verb in forms such as "enviarlo" or "prendili", in
+// which a pronoun hangs on it.
+func (t *table) withoutClitic(w string) entry {
+	if t.clitics {
+		for _, c := range [...]string{"selo", "sela", "melo", "mela", "glielo", "lo", "la", "los", "las", "le", "les", "li", "gli", "ne"} {
+			if base, ok := strings.CutSuffix(w, c); ok && len(base) >= 3 {
+				if e, ok := t.words[base]; ok && e.verbs != 0 {
+					return e
+				}
+				if e, ok := t.words[base+"e"]; ok && e.verbs != 0 { // mandar(e)lo
+					return e
+				}
+			}
+		}
+	}
+	return entry{}
+}
+
 // mend gives a token that no language knows the word it was meant for: first
 // by taking stretched letters back ("yesss"), then by one slip of the finger
 // from an assent word. It never mends what is one slip from a no or a stop.
@@ -332,6 +382,11 @@ func (l *lexicon) mend(w string) (string, bool) {
 	for _, no := range l.nearStop {
 		if w[0] == no[0] && oneSlip(w, no) {
 			return "", false
+		}
+	}
+	for _, yes := range l.swapped {
+		if w[0] == yes[0] && len(w) == len(yes) && oneSlip(w, yes) && swaps(w, yes) {
+			return yes, true
 		}
 	}
 	for _, yes := range l.typo {
@@ -368,10 +423,28 @@ func (l *lexicon) unstretch(w string) (string, bool) {
 			continue
 		}
 		if _, ok := l.known[string(b)]; ok {
+			// "kkkk" is laughter, "suuuure" is not meant.
+			switch string(b) {
+			case "k", "kk":
+				return "", false
+			case "sure", "right", "fine", "great":
+				if len(w)-len(b) > 1 {
+					return "", false
+				}
+			}
 			return string(b), true
 		}
 	}
 	return "", false
+}
+
+// swaps says whether two words that are one slip apart hold the same letters.
+func swaps(a, b string) bool {
+	i := 0
+	for a[i] == b[i] {
+		i++
+	}
+	return i+1 < len(a) && a[i] == b[i+1] && a[i+1] == b[i]
 }
 
 // oneSlip says whether a and b differ by one letter put in, left out or

@@ -113,6 +113,7 @@ const (
 	NoteBidi           = "bidi"            // direction controls
 	NoteUnquoted       = "unquoted"        // something was taken out as not the person's
 	NoteInline         = "inline-answers"  // own words stand between quoted lines
+	NoteQuoteAbove     = "quote-above"     // own words stand below a quoted line
 	NoteSignatureFirst = "signature-first" // own words stand below a signature mark
 	NoteCut            = "cut"             // only the start was kept
 )

@@ -16,7 +16,7 @@ func (l *lexicon) unquote(s string) (own string, notes []string) {
 	var kept []string
 	segments, inQuote, seenQuote := 0, false, false
 	cut := false
-	signatureFirst := false
+	signatureFirst, quoteAbove := false, false
 	for i := 0; i < len(in); i++ {
 		line := strings.TrimSpace(in[i])
 		if strings.HasPrefix(line, ">") || strings.HasPrefix(line, "＞") {
@@ -39,6 +39,9 @@ func (l *lexicon) unquote(s string) (own string, notes []string) {
 			cut = true
 			continue
 		}
+		if line != "" && inQuote && segments == 0 {
+			quoteAbove = true
+		}
 		if line != "" && (inQuote || segments == 0) {
 			segments++
 			inQuote = false
@@ -50,6 +53,9 @@ func (l *lexicon) unquote(s string) (own string, notes []string) {
 	}
 	if seenQuote && segments > 1 {
 		notes = append(notes, NoteInline)
+	}
+	if quoteAbove {
+		notes = append(notes, NoteQuoteAbove)
 	}
 	if signatureFirst {
 		notes = append(notes, NoteSignatureFirst)
