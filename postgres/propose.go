@@ -223,4 +223,3 @@ func (th *thread) advance(ctx context.Context) error {
 	}
 	return nil
 }
-
