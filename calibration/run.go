@@ -8,6 +8,7 @@ import (
 	"slices"
 	"sort"
 	"strconv"
+	"strings"
 
 	"github.com/countersign/countersign/classifier"
 )
@@ -170,7 +171,9 @@ type read struct {
 	answer  Answer
 	raw     classifier.Reading
 	cal     classifier.Reading // calibrated
-	guards  []string
+	after   classifier.Reading // calibrated, after guards
+	guards  []string           // that object to a confirm here, whatever the reader said
+	in      classifier.Input
 	blocked bool // by guards or by language
 	yes     bool // the label is confirm
 	right   bool // confirm would be right
@@ -179,19 +182,6 @@ type read struct {
 // acted says whether code would act at the threshold.
 func (r read) acted(threshold float64) bool {
 	return !r.blocked && r.cal.Class == classifier.Confirm && r.cal.P[classifier.Confirm] >= threshold
-}
-
-// guarded is the calibrated reading as the guards leave it.
-func (r read) guarded() classifier.Reading {
-	g := r.cal
-	if r.blocked {
-		g.P[classifier.Unclear] += g.P[classifier.Confirm]
-		g.P[classifier.Confirm] = 0
-		if g.Class == classifier.Confirm {
-			g.Class = classifier.Unclear
-		}
-	}
-	return g
 }
 
 // Evaluate runs the guards over recorded answers and counts. Without
@@ -235,16 +225,16 @@ func Evaluate(ctx context.Context, rows []Row, answers Answers, o Options) (Resu
 		res.Choice, res.Fitted, res.Why = best.Calibrator, all, why
 	}
 	for i := range reads {
-		reads[i].cal = res.Choice.Apply(reads[i].raw)
-		if o.Calibration != nil && o.Languages != nil && !reads[i].blocked {
-			in, err := reads[i].row.Input()
-			if err != nil {
-				return Result{}, fmt.Errorf("%w: %w", ErrData, err)
-			}
-			in.Newest = classifier.NewWords(classifier.Prepare(in.Newest).Own)
-			if !o.Languages.Within(in, res.Languages) {
-				reads[i].blocked = true
-				reads[i].guards = append(slices.Clone(reads[i].guards), "language")
+		r := &reads[i]
+		r.cal = res.Choice.Apply(r.raw)
+		r.after = classifier.Read(ctx, fixed{reading: r.cal}, r.in, classifier.Options{}).Reading
+		if o.Calibration != nil && o.Languages != nil && !r.blocked {
+			own := r.in
+			own.Newest = classifier.NewWords(classifier.Prepare(own.Newest).Own)
+			if !o.Languages.Within(own, res.Languages) {
+				r.blocked = true
+				r.guards = append(slices.Clone(r.guards), "language")
+				r.after = capped(r.after)
 			}
 		}
 	}
@@ -281,14 +271,13 @@ func gather(ctx context.Context, rows []Row, answers Answers) ([]read, string, e
 		if err := ctx.Err(); err != nil {
 			return nil, "", err
 		}
-		v := classifier.Read(ctx, fixed{reading: a.reading()}, in, classifier.Options{})
-		// A reading that was confirm and is not any more was lowered, whatever
-		// the list says.
-		blocked := len(v.Guards) > 0 || v.Prepared.Own == "" ||
-			v.Raw.Class == classifier.Confirm && v.Reading.Class != classifier.Confirm
+		// Guards look at confirms alone, and calibration may make one: ask them
+		// about a sure confirm.
+		v := classifier.Read(ctx, Adversary(), in, classifier.Options{})
 		reads = append(reads, read{
-			row: row, answer: a, raw: v.Raw, guards: v.Guards, blocked: blocked,
-			yes: row.Label == classifier.Confirm, right: row.Allows(classifier.Confirm),
+			row: row, answer: a, raw: a.reading(), in: in, guards: v.Guards,
+			blocked: v.Reading.Class != classifier.Confirm,
+			yes:     row.Label == classifier.Confirm, right: row.Allows(classifier.Confirm),
 		})
 	}
 	return reads, fingerprint, nil
@@ -363,7 +352,7 @@ func (res *Result) count(reads []read, o Options) {
 		if r.yes {
 			y = 1
 		}
-		g := r.guarded()
+		g := r.after
 		if r.right == r.yes {
 			ps = append(ps, r.cal.P[classifier.Confirm])
 			raws = append(raws, r.raw.P[classifier.Confirm])
@@ -482,7 +471,8 @@ func (res *Result) slices(reads []read, t float64, o Options) {
 		if r.row.Lang == "" {
 			return nil
 		}
-		return []string{r.row.Lang}
+		base, _, _ := strings.Cut(r.row.Lang, "-") // "hi-Latn" is Hindi
+		return []string{base}
 	})
 	res.ByTag = group(func(r read) []string {
 		tags := slices.Clone(r.row.Tags)

@@ -33,7 +33,7 @@ func (r *Reader) Explain(in classifier.Input, n int) []ClassPushes {
 	}
 	x := *r.pool.Get().(*extractor) // a copy: reasons are not kept in the pool
 	x.explain, x.bits = true, r.model.bits
-	fs := x.extract(in.Newest.String(), wordsOf(in.Earlier, nil), labels(in.Offers))
+	fs := x.extract(in)
 	m := r.model
 	columns := m.hidden + classifier.Classes
 	hid := make([]float64, m.hidden)

@@ -7,6 +7,8 @@ import (
 	"unicode/utf8"
 
 	"golang.org/x/text/unicode/norm"
+
+	"github.com/countersign/countersign/classifier"
 )
 
 // Limits keep one reading cheap whatever is sent: a text is read up to its
@@ -182,7 +184,13 @@ func (s *scanner) scan(text string) {
 		case r == '!' || r == '！' || r == '¡':
 			flush()
 			s.mark('!')
-		case r == '.' || r == '。' || r == ';' || r == '\n' || r == '…' || r == '।':
+		case r == '…' || r == '.' && i+1 < len(text) && text[i+1] == '.':
+			flush()
+			s.mark('~') // trailing off is no full stop
+		case r == '.' || r == '。' || r == ';' || r == '\n' || r == '।':
+			if n := len(s.tokens); !in && n > 0 && s.tokens[n-1].hash == hTrail {
+				continue // the last dot of three
+			}
 			flush()
 			s.mark('.')
 		case unicode.Is(unicode.So, r) || unicode.Is(unicode.Sk, r) || r == '♥' || r == '☑' || r >= 0x1F000:
@@ -365,14 +373,15 @@ const (
 	tEarlierLast
 	tOffers
 	tEmoji
-	tBag
-	tNeutral
+	tKind
+	tKinds
+	tKindWord
 )
 
 var templateNames = [...]string{tUni: "word", tBi: "words", tTri: "words", tQuad: "words", tSkip: "words apart",
 	tFirst: "begins", tLast: "ends", tEnds: "begins…ends", tLastSegment: "last sentence", tChar: "letters",
 	tAccent: "accent", tShape: "shape", tFamily: "offer × word", tFirstShape: "begins × shape",
-	tEarlier: "earlier", tEarlierLast: "earlier × now", tOffers: "offers", tEmoji: "emoji", tBag: "pair", tNeutral: "letters only"}
+	tEarlier: "earlier", tEarlierLast: "earlier × now", tOffers: "offers", tEmoji: "emoji", tKind: "role", tKinds: "roles", tKindWord: "roles"}
 
 // feature is a place in the weight table with its value.
 type feature struct {
@@ -391,7 +400,7 @@ var (
 	hSame    = hashString("<0=>")
 	hBreak   = hashString(".")
 	hAsk     = hashString("?")
-	hBang    = hashString("!")
+	hTrail   = hashString("~")
 )
 
 // extractor holds the scratch of one reading.
@@ -406,12 +415,14 @@ type extractor struct {
 	out                []feature
 	reasons            []string // as out, when explain is set
 	explain            bool
-	pieces             []feature
 	offsets            []int
+	roles              []uint64
+	salt               uint64
+	echoes             int // of the last reply
 }
 
 func (x *extractor) add(t template, val float32, hs ...uint64) {
-	h := uint64(t) * 0x9e3779b97f4a7c15
+	h := uint64(t)*0x9e3779b97f4a7c15 ^ x.salt
 	for _, v := range hs {
 		h = mix(h ^ v)
 	}
@@ -460,9 +471,17 @@ func (x *extractor) inLabel(t token) bool {
 
 // extract gives the features of one reply. The slice is valid until the next
 // call.
-func (x *extractor) extract(newest string, earlier, offers []string) []feature {
+func (x *extractor) extract(in classifier.Input) []feature {
+	var labels, notes [8]string
+	newest, earlier, offers := in.Newest.String(), wordsOf(in.Earlier, notes[:0]), labelsOf(in.Offers, labels[:0])
 	x.out, x.reasons = x.out[:0], x.reasons[:0]
 	x.seq, x.names = x.seq[:0], x.names[:0]
+	// With several offers open a yes is another word: it shares no weight with
+	// the yes to one.
+	x.salt = 0
+	if len(offers) > 1 {
+		x.salt = hTrail
+	}
 	fam := x.scanLabels(offers)
 	x.reply.reset()
 	x.reply.scan(newest)
@@ -537,6 +556,7 @@ func (x *extractor) extract(newest string, earlier, offers []string) []feature {
 			x.names = append(x.names, name)
 		}
 	}
+	x.echoes = echoes
 	seq := x.seq
 	name := func(i int) string {
 		switch {
@@ -700,8 +720,102 @@ func (x *extractor) extract(newest string, earlier, offers []string) []feature {
 		}
 	}
 
+	x.rolesOf(in)
 	x.chars(toks)
 	return x.out
+}
+
+// rolesOf adds what each piece of the reply is to the offer by the lexicon
+// that the guards use: assent, echo, negation, unaccounted and so on. A word
+// that training never saw still has a role.
+func (x *extractor) rolesOf(in classifier.Input) {
+	details := classifier.Explain(in)
+	if len(details) > maxTokens {
+		details = details[:maxTokens]
+	}
+	x.roles = x.roles[:0]
+	unaccounted, cues, consent := 0, 0, false
+	for i := range details {
+		d := &details[i]
+		if !d.Accounted {
+			if d.As == "unaccounted" {
+				unaccounted++
+			} else {
+				cues++
+			}
+		}
+		switch d.As {
+		case "assent", "approve", "go", "action":
+			consent = true
+		case "function", "filler":
+			continue // between the roles that say something
+		}
+		x.roles = append(x.roles, hashString(d.As))
+	}
+	// roles skips what details holds; for explaining, find the name again.
+	name := func(i int) string {
+		if !x.explain {
+			return ""
+		}
+		for j := range details {
+			if details[j].As == "function" || details[j].As == "filler" {
+				continue
+			}
+			if i == 0 {
+				return "[" + details[j].As + "]"
+			}
+			i--
+		}
+		return "$"
+	}
+	n := len(x.roles)
+	at := func(i int) uint64 {
+		switch {
+		case i < 0:
+			return hBegin
+		case i >= n:
+			return hEnd
+		}
+		return x.roles[i]
+	}
+	damp := float32(1)
+	if n > 8 {
+		damp = float32(sqrt(8 / float64(n)))
+	}
+	for i := -1; i < n; i++ {
+		if i >= 0 {
+			x.add(tKind, damp, x.roles[i])
+			x.because(tKind, name(i))
+			x.add(tKind, damp, at(i), hBreak, at(i+2))
+			x.because(tKind, name(i), "…", name(i+2))
+		}
+		x.add(tKinds, damp, at(i), at(i+1))
+		x.because(tKinds, name(max(i, 0)), name(i+1))
+		x.add(tKinds, damp, at(i), at(i+1), at(i+2))
+		x.because(tKinds, name(max(i, 0)), name(i+1), name(i+2))
+	}
+	count := func(what string, v int) {
+		x.add(tKindWord, 1, hashString(what), uint64(v))
+		if x.explain {
+			x.because(tKindWord, what, itoa(v))
+		}
+		if len(x.seq) > 0 {
+			x.add(tKindWord, 0.7, hashString(what), uint64(v), x.seq[0])
+			if x.explain {
+				x.because(tKindWord, what, itoa(v), "after", x.names[0])
+			}
+		}
+	}
+	count("unaccounted", min(unaccounted, 4))
+	count("cues", min(cues, 3))
+	says := 0
+	if consent {
+		says = 1
+	}
+	count("consents", says)
+	if consent && unaccounted == 0 && cues == 0 {
+		count("all accounted", 1)
+	}
 }
 
 // chars adds letter n-grams of the words that carry the person's own choice:

@@ -41,7 +41,7 @@ const langTableBits = 14
 // langFeatures adds letter n-grams and words of everything that is not the
 // label's.
 func (x *extractor) langFeatures(text string, offers []string) (fs []feature, words int, known uint16, knownWords int) {
-	x.out, x.reasons = x.out[:0], x.reasons[:0]
+	x.out, x.reasons, x.salt = x.out[:0], x.reasons[:0], 0
 	x.scanLabels(offers)
 	x.reply.reset()
 	x.reply.scan(text)

@@ -84,8 +84,7 @@ func (r *Reader) Read(_ context.Context, in classifier.Input) (classifier.Readin
 	x := r.pool.Get().(*extractor)
 	defer r.pool.Put(x)
 	x.bits = r.model.bits
-	var offers, earlier [8]string
-	z := r.model.score(x.extract(in.Newest.String(), wordsOf(in.Earlier, earlier[:0]), labelsOf(in.Offers, offers[:0])))
+	z := r.model.score(x.extract(in))
 	var out classifier.Reading
 	softmax(z[:], out.P[:])
 	for k := range out.P {

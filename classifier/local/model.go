@@ -49,6 +49,7 @@ type Model struct {
 
 	vocab  map[uint32]uint16
 	corpus [sha256.Size]byte // hash of the training files
+	inputs [sha256.Size]byte // hash of the features it was trained on
 	sum    [sha256.Size]byte // hash of the encoded file
 }
 
@@ -73,6 +74,7 @@ func (m *Model) Encode() []byte {
 	b.WriteString(magic)
 	u32(formatVersion)
 	b.Write(m.corpus[:])
+	b.Write(m.inputs[:])
 	u32(int(m.bits))
 	u32(m.hidden)
 	f32(m.scale)
@@ -110,6 +112,7 @@ func Decode(b []byte) (*Model, error) {
 	}
 	m := &Model{sum: sha256.Sum256(b)}
 	copy(m.corpus[:], d.take(sha256.Size))
+	copy(m.inputs[:], d.take(sha256.Size))
 	m.bits = uint(d.u32())
 	m.hidden = d.u32()
 	m.scale, m.bias, m.out, m.outB = d.f32(), d.f32(), d.f32(), d.f32()

@@ -5,11 +5,13 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
+	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"slices"
 	"strings"
 	"unicode"
@@ -17,14 +19,52 @@ import (
 	"github.com/countersign/countersign/classifier"
 )
 
-// Example is one labelled reply to train on. Lang is an ISO 639-1 code
-// ("hi-Latn" for Hindi in Latin letters).
+// Example is one labelled reply to train on. Lang is an ISO 639-1 code.
 type Example struct {
 	Text    string
 	Earlier []string // newest first
 	Offers  []string
 	Class   classifier.Class
 	Lang    string
+}
+
+// input is what a reader will be asked: in production the preparation of the
+// text comes first, so it does here. A text without own words stays as it is.
+func (e Example) input() (classifier.Input, error) {
+	in := classifier.Input{Newest: classifier.NewWords(e.Text)}
+	if own := classifier.Prepare(in.Newest).Own; own != "" {
+		in.Newest = classifier.NewWords(own)
+	}
+	for _, t := range e.Earlier {
+		in.Earlier = append(in.Earlier, classifier.NewWords(t))
+	}
+	for _, o := range e.Offers {
+		l, err := classifier.ParseLabel(o)
+		if err != nil {
+			return in, fmt.Errorf("%w: %w", ErrCorpus, err)
+		}
+		in.Offers = append(in.Offers, l)
+	}
+	return in, nil
+}
+
+// inputsHash is the SHA-256 over every feature that training sees. It changes
+// with the corpus, with the extraction of features and with the lexicon, so
+// that weights which no longer fit the code show by it.
+func inputsHash(rows [][]feature) (sum [sha256.Size]byte) {
+	h := sha256.New()
+	var b []byte
+	for _, fs := range rows {
+		b = b[:0]
+		for _, f := range fs {
+			b = binary.LittleEndian.AppendUint32(b, f.idx)
+			b = binary.LittleEndian.AppendUint32(b, math.Float32bits(f.val))
+		}
+		h.Write(b)
+		h.Write([]byte{'\n'})
+	}
+	h.Sum(sum[:0])
+	return sum
 }
 
 // Options of training. The zero value means the defaults, with which the
@@ -40,6 +80,7 @@ type Options struct {
 	Dropout float64 // share of features left out at each step
 	MinSeen int     // rows that a word must occur in to be known
 	Noisy   int     // copies of each example with slips of the thumb; -1 for none
+	Swaps   int     // copies with another offer of each answer that speaks of none; -1 for none
 
 	// Progress, if set, is told after each epoch: which, of how many, and the mean loss.
 	Progress func(epoch, epochs int, loss float64)
@@ -82,6 +123,12 @@ func (o Options) withDefaults() Options {
 	if o.Noisy < 0 {
 		o.Noisy = 0
 	}
+	if o.Swaps == 0 {
+		o.Swaps = 2
+	}
+	if o.Swaps < 0 {
+		o.Swaps = 0
+	}
 	return o
 }
 
@@ -116,7 +163,9 @@ func (p *prng) mistype(s string) string {
 	case 0:
 		s = strings.ToLower(s)
 	case 1:
-		s = strings.TrimRight(s, ".! ")
+		if t := strings.TrimRight(s, ".! "); len(s)-len(t) < 2 {
+			s = t // "ok..." is no "ok"
+		}
 	case 2:
 		s = strings.ReplaceAll(s, "'", "")
 	}
@@ -166,21 +215,11 @@ func Train(ctx context.Context, examples []Example, o Options) (*Model, error) {
 	}
 	m.vocab = countWords(examples, m.langs, o.MinSeen)
 
-	lex := newLexicon()
-	x := extractor{lex: lex, known: newVocabulary(m.vocab), bits: o.Bits}
-	rows := make([][]feature, 0, len(examples)*(1+o.Noisy))
-	classes := make([]int, 0, cap(rows))
-	slips := prng(o.Seed + 2)
-	for _, e := range examples {
-		rows = append(rows, slices.Clone(x.extract(e.Text, e.Earlier, e.Offers)))
-		classes = append(classes, int(e.Class))
-		for range o.Noisy {
-			if noisy := slips.mistype(e.Text); noisy != e.Text {
-				rows = append(rows, slices.Clone(x.extract(noisy, e.Earlier, e.Offers)))
-				classes = append(classes, int(e.Class))
-			}
-		}
+	rows, classes, err := m.inputRows(examples, o)
+	if err != nil {
+		return nil, err
 	}
+	m.inputs = inputsHash(rows)
 	all := newNet(o.Bits, o.Members*o.Hidden, classifier.Classes, 0)
 	clear(all.w)
 	clear(all.out)
@@ -196,6 +235,73 @@ func Train(ctx context.Context, examples []Example, o Options) (*Model, error) {
 	m.bias, m.out, m.outB = all.bias, all.out, all.outB
 
 	return m, m.trainLanguages(ctx, examples, o)
+}
+
+// inputRows turns examples into features: each as it is, each with slips of
+// the thumb, and the bare ones once more with other offers.
+func (m *Model) inputRows(examples []Example, o Options) ([][]feature, []int, error) {
+	x := extractor{lex: newLexicon(), known: newVocabulary(m.vocab), bits: o.Bits}
+	rows := make([][]feature, 0, len(examples)*(1+o.Noisy))
+	classes := make([]int, 0, cap(rows))
+	slips := prng(o.Seed + 2)
+	for _, e := range examples {
+		in, err := e.input()
+		if err != nil {
+			return nil, nil, err
+		}
+		rows = append(rows, slices.Clone(x.extract(in)))
+		classes = append(classes, int(e.Class))
+		for range o.Noisy {
+			if noisy := slips.mistype(e.Text); noisy != e.Text {
+				in.Newest = classifier.NewWords(noisy)
+				rows = append(rows, slices.Clone(x.extract(in)))
+				classes = append(classes, int(e.Class))
+			}
+		}
+	}
+	// A corpus without repeats has "yes" a dozen times, and people text it half
+	// of the time: short answers that speak of no action fit every offer.
+	for _, e := range examples {
+		if !x.bare(e) {
+			continue
+		}
+		for range o.Swaps {
+			other := examples[slips.below(len(examples))]
+			if len(other.Offers) != 1 {
+				continue
+			}
+			in, err := Example{Text: e.Text, Offers: other.Offers}.input()
+			if err != nil {
+				return nil, nil, err
+			}
+			fs := x.extract(in)
+			if x.echoes > 0 {
+				continue
+			}
+			rows, classes = append(rows, slices.Clone(fs)), append(classes, int(e.Class))
+		}
+	}
+	return rows, classes, nil
+}
+
+// bare says whether an answer is short, speaks of no action or number, and
+// says yes or no to the one offer.
+func (x *extractor) bare(e Example) bool {
+	if e.Class != classifier.Confirm && e.Class != classifier.Decline || len(e.Offers) != 1 || len(e.Earlier) > 0 {
+		return false
+	}
+	x.scanLabels(e.Offers)
+	x.reply.reset()
+	x.reply.scan(e.Text)
+	if len(x.reply.tokens) > 6 {
+		return false
+	}
+	for _, t := range x.reply.tokens {
+		if t.kind == number || x.lex.familyOf(t) != famNone || x.inLabel(t) || t.kind == word && !x.known.has(t.hash) {
+			return false
+		}
+	}
+	return true
 }
 
 // countWords gives every word with the languages it was seen in as a bit set,
@@ -451,13 +557,19 @@ func ReadCorpus(fsys fs.FS) ([]Example, error) {
 			if l.Lang == "" || len(l.Offers) == 0 {
 				return nil, fmt.Errorf("%w: %s:%d: lang and offers are needed", ErrCorpus, name, n)
 			}
-			out = append(out, Example{Text: l.Text, Earlier: l.Earlier, Offers: l.Offers, Class: l.Label, Lang: l.Lang})
+			out = append(out, Example{Text: l.Text, Earlier: l.Earlier, Offers: l.Offers, Class: l.Label, Lang: baseLanguage(l.Lang)})
 		}
 		if err := sc.Err(); err != nil {
 			return nil, fmt.Errorf("%w: %s: %w", ErrCorpus, name, err)
 		}
 	}
 	return out, nil
+}
+
+// baseLanguage drops the script: "hi-Latn" is Hindi.
+func baseLanguage(tag string) string {
+	base, _, _ := strings.Cut(tag, "-")
+	return base
 }
 
 func corpusFiles(fsys fs.FS) ([]string, error) {

@@ -1,0 +1,79 @@
+package calibration_test
+
+import (
+	"bytes"
+	"context"
+	"testing"
+
+	"github.com/countersign/countersign/calibration"
+	"github.com/countersign/countersign/classifier"
+	"github.com/countersign/countersign/classifier/corpus"
+	"github.com/countersign/countersign/classifier/local"
+)
+
+// The calibration that ships in the binary is what the calibration part of
+// the corpus gives for the weights that ship in the binary.
+func TestShippedCalibrationIsOfTheShippedWeights(t *testing.T) {
+	reader, err := local.New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	file, err := calibration.Load(local.CalibrationFile())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := calibration.Calibrated(reader, file, reader).Err(); err != nil {
+		t.Fatal(err)
+	}
+	res, err := calibration.Run(context.Background(), reader, rows(t, corpus.Calibration()), calibration.Options{OmitTimes: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, err := res.File()
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := again.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(b, local.CalibrationFile()) {
+		t.Error("calibrating again gives another file: corpus, guards or weights changed, make it again")
+	}
+}
+
+// What is promised of the reader, on the part that nothing was fitted to.
+func TestOnTheTestPart(t *testing.T) {
+	reader, err := local.New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	file, err := calibration.Load(local.CalibrationFile())
+	if err != nil {
+		t.Fatal(err)
+	}
+	part := rows(t, corpus.Test())
+	res, err := calibration.Run(context.Background(), reader, part, calibration.Options{Calibration: &file, Languages: reader, OmitTimes: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("%d of %d right (≥ %.4f); %d of %d yeses acted on (%.1f %%); ECE %.4f", res.Precision.Right, res.Precision.Of, res.Precision.Lower,
+		res.Recall.Right, res.Recall.Of, 100*res.Recall.Share(), res.ECE)
+	for _, w := range res.Wrong {
+		t.Errorf("wrong confirm %.3f: %v %q to %q", w.P, w.Label, w.Text, w.Offers)
+	}
+	if res.ECE > 0.02 {
+		t.Errorf("ECE of p(confirm) %.4f, at most 0.02 is promised", res.ECE)
+	}
+	// What a server does and what the evaluation counts must be the same thing.
+	live := calibration.Calibrated(reader, file, reader)
+	for i, r := range part {
+		in, err := r.Input()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if acts := classifier.Read(context.Background(), live, in, classifier.Options{}).Confirms(file.Threshold); acts != res.Outcomes[i].Acted {
+			t.Errorf("%q: live %v, counted %v", r.Text, acts, res.Outcomes[i].Acted)
+		}
+	}
+}
