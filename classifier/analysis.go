@@ -177,8 +177,11 @@ func (a *analysis) classify(l *lexicon, t *table, i int) (kind, int) {
 	e, n := t.match(a.tokens, i)
 	first := t.words[tok.text]
 	label := &a.label
+	if n > 1 && e.kind == kindUnknown && e.verbs&label.verbs == 0 && (first.kind != kindUnknown || first.verbs != 0) {
+		e, n = first, 1 // the phrase is another action's; its first word may be this one's
+	}
 	switch {
-	case n == 0 && tok.kind == numberToken:
+	case n == 0 && (tok.kind == numberToken || l.numbers[tok.text] != ""):
 		if k := a.sameClock(i); k > 0 {
 			return kindEcho, k
 		}
@@ -253,6 +256,32 @@ func everyday(w string) bool {
 	return false
 }
 
+// particleOfVerb says whether the word at i belongs to the action before it:
+// "send it over", "clear them out". Not after take, put and the like, where it
+// makes another action ("put it off").
+func (a *analysis) particleOfVerb(i int) bool {
+	switch a.tokens[i].text {
+	case "out", "over", "up", "away", "through", "off", "down", "along":
+	case "back":
+		if a.label.verbs&a.family("pay") == 0 {
+			return false
+		}
+	default:
+		return false
+	}
+	t := &words().tables[0]
+	for k := i - 1; k >= 0 && k >= i-3 && !a.tokens[k+1].start; k-- {
+		switch w := a.tokens[k].text; w {
+		case "it", "them", "that", "this", "those", "these", "em", "all", "him", "her":
+		case "take", "put", "turn", "get", "go", "hold", "call", "cut", "shut", "keep", "let", "set", "write", "make", "give", "leave", "start", "see":
+			return false
+		default:
+			return t.words[w].verbs&a.label.verbs != 0
+		}
+	}
+	return false
+}
+
 // isBoth is the last word of "both" in some language: an echo of "2 tickets".
 func isBoth(w string) bool {
 	switch w {
@@ -303,11 +332,18 @@ func (a *analysis) sameTime(l *lexicon, i int) bool {
 // whether the half of the day is open ("7:30"), and how many tokens it takes; n
 // is 0 where no time stands there.
 func clock(toks []token, i int) (minutes int, open bool, n int) {
+	onTheHour := false // "at seven"
 	h, ok := smallNumber(toks, i, 24)
 	if !ok {
 		return 0, false, 0
 	}
 	n = 1
+	if i > 0 && !toks[i].start {
+		switch toks[i-1].text {
+		case "at", "um", "om", "alle", "las":
+			onTheHour = true
+		}
+	}
 	m, withMinutes := smallNumber(toks, i+1, 59)
 	if withMinutes && toks[i+1].comma && !toks[i+1].start {
 		n++
@@ -325,18 +361,25 @@ func clock(toks []token, i int) (minutes int, open bool, n int) {
 			return minutes, open, n + 1
 		}
 	}
-	if !withMinutes {
+	if !withMinutes && !onTheHour {
 		return 0, false, 0
 	}
 	return minutes, open, n
 }
 
 func smallNumber(toks []token, i, limit int) (int, bool) {
-	if i >= len(toks) || toks[i].kind != numberToken || len(toks[i].text) > 2 {
+	if i >= len(toks) {
+		return 0, false
+	}
+	text := toks[i].text
+	if toks[i].kind != numberToken {
+		text = words().numbers[text]
+	}
+	if text == "" || len(text) > 2 {
 		return 0, false
 	}
 	v := 0
-	for _, c := range []byte(toks[i].text) {
+	for _, c := range []byte(text) {
 		if !isDigit(c) {
 			return 0, false
 		}
@@ -383,6 +426,8 @@ func (a *analysis) classifyUnlisted(l *lexicon, i int) kind {
 		return kindNumber
 	case label.nouns != 0 && label.nouns&l.nouns[tok.text] != 0:
 		return kindEcho
+	case a.particleOfVerb(i):
+		return kindFunction
 	case label.plain && i >= 0 && tok.text == label.tokens[0].text:
 		return kindVerb
 	case label.echoes(tok.text):
@@ -406,6 +451,9 @@ func (a *analysis) sameNumber(l *lexicon, i int, n string) bool {
 		if w := a.tokens[i+1].text; l.nouns[w] != 0 || a.label.echoes(w) {
 			after = w
 		}
+	}
+	if n == "1" && after != "" && !strings.HasSuffix(after, "s") && a.label.has(after) {
+		return !a.hasCount() // "one ticket" of "buy ticket to Ghent"
 	}
 	for j := range a.label.tokens {
 		t := &a.label.tokens[j]
@@ -469,10 +517,12 @@ func (a *analysis) hasCount() bool {
 		if i > 0 && toks[i-1].text == "for" {
 			return true
 		}
-		for k := i + 1; k < len(toks) && k <= i+2; k++ {
-			if toks[k].kind == wordToken && l.nouns[toks[k].text] != 0 {
-				return true
-			}
+		if _, _, n := clock(toks, i); n > 0 || i+1 == len(toks) || toks[i+1].kind != wordToken {
+			continue
+		}
+		next := l.tables[0].words[toks[i+1].text].kind
+		if next == kindUnknown && l.same[toks[i+1].text] == "" || l.nouns[toks[i+1].text] != 0 {
+			return true
 		}
 	}
 	return false

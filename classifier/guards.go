@@ -206,7 +206,7 @@ func (a *analysis) asksForDetails() bool {
 				asked = true
 			}
 		}
-		if asked || !approved {
+		if (asked || !approved) && a.label.verbs&a.family("block") == 0 {
 			return true
 		}
 	}
@@ -233,8 +233,22 @@ func guardHedge(a *analysis) bool {
 	if a.any(kindHedge) {
 		return true
 	}
+	// "lol sure" jokes; "send it lol" does not.
+	if a.laughs() && !a.any(kindVerb) && !a.any(kindGo) {
+		return true
+	}
 	// "ok..." is not done thinking.
 	return len(a.items) <= 1 && (strings.HasSuffix(a.own, "..") || strings.HasSuffix(a.own, "…"))
+}
+
+func (a *analysis) laughs() bool {
+	for i := range a.tokens {
+		switch a.tokens[i].text {
+		case "lol", "haha", "hahaha", "hehe", "lmao", "ha", "rofl", "lmfao":
+			return true
+		}
+	}
+	return false
 }
 
 // guardCondition: if, once, only, unless.
@@ -262,8 +276,11 @@ func guardAmount(a *analysis) bool {
 			}
 		case "all":
 			// "all of them" to a part of them; "it all looks good" is no number.
-			if i+1 < len(a.tokens) && a.tokens[i+1].text == "of" && a.hasCount() && !loses {
-				return true
+			if i+2 < len(a.tokens) && a.tokens[i+1].text == "of" && a.hasCount() && !loses {
+				switch a.tokens[i+2].text {
+				case "them", "those", "these", "em":
+					return true
+				}
 			}
 		}
 	}
@@ -316,7 +333,7 @@ func guardRedirect(a *analysis) bool {
 		w := a.tokens[i].text
 		prev := a.tokens[i-1].text
 		switch w {
-		case "all", "both", "each", "everyone":
+		case "all", "both", "each", "everyone", "people":
 			if sends && prev == "to" && !a.label.has(w) {
 				return true
 			}
@@ -507,13 +524,20 @@ func (a *analysis) onlyPleased() bool {
 			thanked = thanked || w == "thanks" || w == "thank" || w == "thx" || w == "🙏"
 		case kindAssent, kindApprove:
 			switch a.tokens[it.from].text {
-			case "k", "kk", "cool", "nice", "awesome", "amazing", "great", "lovely", "sweet", "alrighty", "roger", "wow",
+			case "k", "kk", "10", "ten", "cool", "nice", "awesome", "amazing", "great", "lovely", "sweet", "alrighty", "roger", "wow",
 				"bueno", "genial", "top", "toll", "legal", "bello", "mooi", "accha", "acha", "achha", "अच्छा", "嗯", "恩":
-				if it.to-it.from > 1 && a.tokens[it.from].text != "roger" {
+				if it.to-it.from > 1 && a.tokens[it.from].text != "roger" && a.tokens[it.from].text != "10" && a.tokens[it.from].text != "ten" {
 					return false
 				}
 				pleased = true
-			case "ok", "okay", "oki", "okey", "alright", "good", "super", "excellent", "wonderful", "fantastic", "vale",
+			case "oki", "okey", "okie":
+				pleased = true
+			case "right":
+				if it.to-it.from > 1 {
+					return false
+				}
+				agreed = true
+			case "ok", "okay", "alright", "good", "super", "excellent", "wonderful", "fantastic", "vale",
 				"bien", "gut", "prima", "bom", "boa", "beleza", "bene", "goed", "oke", "ठीक", "theek", "thik", "ji", "जी", "好的", "好", "好滴":
 				if n := it.to - it.from; n > 1 && a.tokens[it.from].text != "ठीक" && a.tokens[it.from].text != "theek" && a.tokens[it.from].text != "thik" && a.tokens[it.from].text != "okay" {
 					return false
