@@ -135,23 +135,26 @@ func analyse(p Prepared, offers []Label) *analysis {
 		}
 		known |= in
 	}
-	best := -1
+	unknown, cues := -1, 0
 	for lang := range l.tables {
 		if lang > 0 && known&(1<<lang) == 0 {
 			continue
 		}
 		items := a.parse(l, lang)
-		score := 0
+		u, c := 0, 0
 		for _, it := range items {
-			if it.kind == kindUnknown || it.kind.cue() {
-				score++
+			switch {
+			case it.kind == kindUnknown:
+				u++
+			case it.kind.cue():
+				c++
 			}
 		}
-		if best < 0 || score < best {
-			best, a.items, a.language = score, items, lang
-		}
-		if best == 0 {
-			break
+		// The language that knows most is the one it was written in. Where two
+		// know as much, the one that sees more reasons to ask decides: a text
+		// that is a question in one language is no yes in another.
+		if unknown < 0 || u < unknown || u == unknown && c > cues {
+			unknown, cues, a.items, a.language = u, c, items, lang
 		}
 	}
 	return a
@@ -574,14 +577,7 @@ func Explain(in Input) []TokenDetail {
 	a := analyse(p, in.Offers)
 	out := make([]TokenDetail, 0, len(a.items))
 	for _, it := range a.items {
-		var b strings.Builder
-		for i := it.from; i < it.to; i++ {
-			if i > it.from {
-				b.WriteByte(' ')
-			}
-			b.WriteString(a.tokens[i].text)
-		}
-		out = append(out, TokenDetail{Text: b.String(), As: it.kind.String(),
+		out = append(out, TokenDetail{Text: a.text(it), As: it.kind.String(),
 			Accounted: it.kind != kindUnknown && !it.kind.cue()})
 	}
 	return out

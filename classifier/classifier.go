@@ -295,9 +295,15 @@ type Options struct {
 type Verdict struct {
 	Reading  Reading  // after guards: what code may act on
 	Raw      Reading  // what the reader said; unclear if it failed
-	Guards   []string // names of the guards that objected, in their order; also when Raw was no confirm
+	Guards   []string // names of the guards that lowered Raw, in their order; all that object are named
 	Prepared Prepared // what the text was taken for
 	Err      error    // why the reader's answer was not used; nil if it was
+}
+
+// LogValue shows the decision, never the words it was about.
+func (v Verdict) LogValue() slog.Value {
+	return slog.GroupValue(slog.String("class", v.Reading.Class.String()), slog.Float64("p", v.Reading.P[v.Reading.Class%Classes]),
+		slog.String("raw", v.Raw.Class.String()), slog.Any("guards", v.Guards), slog.Any("prepared", v.Prepared), slog.Any("err", v.Err))
 }
 
 // Confirms says whether code may act on this verdict: the class is confirm and

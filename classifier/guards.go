@@ -512,37 +512,28 @@ func guardAcknowledgement(a *analysis) bool {
 // onlyPleased says whether all that could be a yes is one of the words that
 // also just receive something: "cool", "ok thanks", "great, thank you".
 func (a *analysis) onlyPleased() bool {
-	thanked, pleased, agreed := a.any(kindAck), false, false
+	thanked, pleased, agreed := false, false, 0
 	for _, it := range a.items {
 		switch it.kind {
-		case kindAck, kindFiller:
-			if it.kind == kindFiller && it.from == 0 {
-				thanked = true // "oh ok"
-			}
+		case kindAck:
+			thanked = true
+		case kindFiller:
+			thanked = thanked || it.from == 0 // "oh ok"
 		case kindCourtesy:
-			w := a.tokens[it.from].text
-			thanked = thanked || w == "thanks" || w == "thank" || w == "thx" || w == "🙏"
-		case kindAssent, kindApprove:
 			switch a.tokens[it.from].text {
-			case "k", "kk", "10", "ten", "cool", "nice", "awesome", "amazing", "great", "lovely", "sweet", "alrighty", "roger", "wow",
-				"bueno", "genial", "top", "toll", "legal", "bello", "mooi", "accha", "acha", "achha", "अच्छा", "嗯", "恩":
-				if it.to-it.from > 1 && a.tokens[it.from].text != "roger" && a.tokens[it.from].text != "10" && a.tokens[it.from].text != "ten" {
-					return false
-				}
+			case "thanks", "thank", "thx", "🙏":
+				thanked = true
+			}
+		case kindAssent, kindApprove:
+			switch a.text(it) {
+			case "k", "kk", "cool", "nice", "awesome", "amazing", "great", "lovely", "sweet", "alrighty", "wow", "oki",
+				"okey", "okie", "okay then", "roger", "roger that", "10 4", "ten four", "bueno", "genial", "top", "toll",
+				"legal", "bello", "mooi", "accha", "acha", "achha", "अच्छा", "嗯", "恩":
 				pleased = true
-			case "oki", "okey", "okie":
-				pleased = true
-			case "right":
-				if it.to-it.from > 1 {
-					return false
-				}
-				agreed = true
-			case "ok", "okay", "alright", "good", "super", "excellent", "wonderful", "fantastic", "vale",
-				"bien", "gut", "prima", "bom", "boa", "beleza", "bene", "goed", "oke", "ठीक", "theek", "thik", "ji", "जी", "好的", "好", "好滴":
-				if n := it.to - it.from; n > 1 && a.tokens[it.from].text != "ठीक" && a.tokens[it.from].text != "theek" && a.tokens[it.from].text != "thik" && a.tokens[it.from].text != "okay" {
-					return false
-				}
-				agreed = true
+			case "ok", "okay", "alright", "all right", "good", "right", "super", "excellent", "wonderful", "fantastic",
+				"vale", "bien", "gut", "prima", "ta bom", "ta bem", "bom", "boa", "beleza", "bene", "va bene", "goed",
+				"oke", "daccord", "dac", "ठीक", "ठीक है", "theek", "theek hai", "thik hai", "thik", "ji", "जी", "好的", "好", "好滴":
+				agreed++
 			default:
 				return false
 			}
@@ -550,7 +541,22 @@ func (a *analysis) onlyPleased() bool {
 			return false
 		}
 	}
-	return pleased || agreed && thanked
+	return pleased || agreed > 1 || agreed > 0 && thanked
+}
+
+// text is the words of an item, joined by spaces.
+func (a *analysis) text(it item) string {
+	if it.to == it.from+1 {
+		return a.tokens[it.from].text
+	}
+	var b strings.Builder
+	for i := it.from; i < it.to; i++ {
+		if i > it.from {
+			b.WriteByte(' ')
+		}
+		b.WriteString(a.tokens[i].text)
+	}
+	return b.String()
 }
 
 // guardConsent is the allow-list: a confirm stands only if somebody said yes

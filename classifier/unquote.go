@@ -156,6 +156,9 @@ var wroteForms = [...][2]string{
 	{"", "のメール:"}, {"", "書きました:"}, {"", "yazdi:"},
 }
 
+// wroteNameForms are those in which the name comes last: "Am 4. März schrieb Bot:".
+var wroteNameForms = [...][2]string{{"am ", " schrieb "}, {"op ", " schreef "}, {"den ", " skrev "}}
+
 // isOnWrote recognises "On Tue, 4 Mar 2025, Bot wrote:", which programs wrap
 // over up to three lines. It must start a line, end one, hold a digit (a date)
 // and have no blank line inside: "On Friday like Ana wrote: short" is a sentence.
@@ -175,7 +178,15 @@ func isOnWrote(in []string, i int) bool {
 			return false
 		}
 		for _, w := range wroteForms {
+			if w[0] == "" && k > 0 {
+				continue // without an opening word only its own line can be it
+			}
 			if strings.HasPrefix(f, w[0]) && strings.HasSuffix(f, w[1]) {
+				return true
+			}
+		}
+		for _, w := range wroteNameForms {
+			if strings.HasPrefix(f, w[0]) && strings.Contains(f, w[1]) {
 				return true
 			}
 		}
