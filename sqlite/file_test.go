@@ -190,13 +190,15 @@ func (w waiting) Done() <-chan struct{} {
 	return w.Context.Done()
 }
 
-// waitingContext returns a context and a function that returns once its user is waiting for the file: SQLite's waiting
-// looks at the context again and again, everything before it a few times.
-func waitingContext(ctx context.Context) (context.Context, func()) {
-	w := waiting{Context: ctx, looks: make(chan struct{})}
-	return w, func() {
-		for range 40 {
-			<-w.looks
+// wait returns once the context was looked at so many times. SQLite looks again and again while it waits for a file;
+// on the way there four looks are taken.
+func (w waiting) wait(t *testing.T, looks int, done <-chan error) {
+	t.Helper()
+	for range looks {
+		select {
+		case <-w.looks:
+		case err := <-done:
+			t.Fatalf("the call did not wait: %v", err)
 		}
 	}
 }
@@ -217,13 +219,13 @@ func TestClockIsReadAfterTheLock(t *testing.T) {
 
 	release := hold(t, path)
 	held.Store(true)
-	ctx, isWaiting := waitingContext(t.Context())
-	done := make(chan error)
+	ctx := waiting{Context: t.Context(), looks: make(chan struct{})}
+	done := make(chan error, 1)
 	go func() {
 		_, err := s.Consume(ctx, a.consume())
 		done <- err
 	}()
-	isWaiting()
+	ctx.wait(t, 6, done)
 	c.advance(a.offer.TTL)
 	held.Store(false)
 	release()
@@ -236,19 +238,40 @@ func TestClockIsReadAfterTheLock(t *testing.T) {
 	}
 }
 
+// SQLite gives up after a while, since it takes no turns; the store does not.
+func TestLockIsWaitedForAgain(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "store.db")
+	s, err := sqlite.Open(t.Context(), path, sqlite.WithBusyWait(5*time.Millisecond))
+	must(t, err)
+	defer s.Close() //nolint:errcheck // a test's store
+	_, err = s.Migrate(t.Context())
+	must(t, err)
+	p := addPerson(t, s, 1)
+	release := hold(t, path)
+	ctx := waiting{Context: t.Context(), looks: make(chan struct{})}
+	done := make(chan error, 1)
+	go func() {
+		_, err := receive(ctx, s, p, "SM-1")
+		done <- err
+	}()
+	ctx.wait(t, 50, done) // one wait of 5 ms has room for a dozen
+	release()
+	must(t, <-done)
+}
+
 // A caller who gives up gets their own error, not an answer, and leaves nothing behind.
 func TestWaitEndsWithTheContext(t *testing.T) {
 	s, path, c := migrated(t)
 	a := ask(t, s, c, 1)[0]
 	release := hold(t, path)
-	ctx, cancel := context.WithCancel(t.Context())
-	ctx, isWaiting := waitingContext(ctx)
-	done := make(chan error)
+	base, cancel := context.WithCancel(t.Context())
+	ctx := waiting{Context: base, looks: make(chan struct{})}
+	done := make(chan error, 1)
 	go func() {
 		_, err := s.Consume(ctx, a.consume())
 		done <- err
 	}()
-	isWaiting()
+	ctx.wait(t, 6, done)
 	cancel()
 	err := <-done
 	var r *offers.Refusal
@@ -297,7 +320,7 @@ func TestOpenAndMigrateAtOnce(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "store.db")
 	var applied atomic.Int64
 	var wg sync.WaitGroup
-	for range 8 {
+	for range 4 {
 		wg.Go(func() {
 			s, err := sqlite.Open(context.Background(), path)
 			if err != nil {

@@ -16,6 +16,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -30,10 +31,10 @@ import (
 )
 
 const (
-	// busyMillis is how long SQLite itself waits for another process. Its waiting is not fair, so that a process beside
-	// a busy one may lose many times; lockTries such waits in a row are still no reason to fail.
-	busyMillis = 5000
-	lockTries  = 6
+	// busyWait is how long SQLite itself waits for another process. It looks again every 100 ms and takes no turns, so
+	// that beside a busy process one wait may well be lost; the lock is given up after lockWait.
+	busyWait = 5 * time.Second
+	lockWait = 30 * time.Second
 	// readers is the number of connections for plain reads, which WAL keeps apart from the writer.
 	readers = 4
 )
@@ -41,7 +42,8 @@ const (
 // Store is every store of the product on one file.
 type Store struct {
 	clock func() time.Time
-	dsn   string
+	busy  time.Duration
+	dsn   string // of a writing connection
 
 	turn   chan struct{} // holds one token while a transaction of this process runs; waiting here is fair
 	pool   *sql.DB       // of the one writing connection
@@ -70,25 +72,20 @@ func Open(ctx context.Context, path string, opts ...Option) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("sqlite: %w", err)
 	}
-	s := &Store{clock: time.Now, dsn: writerDSN(path), turn: make(chan struct{}, 1)}
+	s := &Store{clock: time.Now, busy: busyWait, turn: make(chan struct{}, 1)}
 	for _, o := range opts {
 		o(s)
 	}
+	s.dsn = dsn(path, s.busy, url.Values{"_pragma": {"journal_mode(WAL)", "synchronous(FULL)", "foreign_keys(ON)"}, "_txlock": {"immediate"}})
 	if s.pool, err = sql.Open("sqlite", s.dsn); err != nil {
 		return nil, fmt.Errorf("sqlite: %w", err)
 	}
 	s.pool.SetMaxOpenConns(1)
-	// Two processes that turn a new file to WAL at once can meet in a lock that SQLite does not wait for.
-	for try := 1; ; try++ {
-		if s.conn, err = s.pool.Conn(ctx); err == nil || !busy(err) || try == lockTries {
-			break
-		}
-	}
-	if err != nil {
+	if s.conn, err = s.pool.Conn(ctx); err != nil {
 		return nil, errors.Join(fmt.Errorf("sqlite: %w", err), s.pool.Close())
 	}
 	s.writer = newStatements(s.conn)
-	if s.readPool, err = sql.Open("sqlite", readerDSN(path)); err != nil {
+	if s.readPool, err = sql.Open("sqlite", dsn(path, s.busy, url.Values{"_pragma": {"query_only(ON)"}})); err != nil {
 		return nil, errors.Join(fmt.Errorf("sqlite: %w", err), s.conn.Close(), s.pool.Close())
 	}
 	s.readPool.SetMaxOpenConns(readers)
@@ -116,18 +113,9 @@ func create(path string) (string, error) {
 	return abs, f.Close()
 }
 
-func writerDSN(path string) string {
-	return dsn(path, url.Values{
-		"_pragma": {fmt.Sprintf("busy_timeout(%d)", busyMillis), "journal_mode(WAL)", "synchronous(FULL)", "foreign_keys(ON)"},
-		"_txlock": {"immediate"},
-	})
-}
-
-func readerDSN(path string) string {
-	return dsn(path, url.Values{"_pragma": {fmt.Sprintf("busy_timeout(%d)", busyMillis), "query_only(ON)"}})
-}
-
-func dsn(path string, q url.Values) string {
+// dsn names the file with what every connection is to have set, since a pragma that is run later reaches only one.
+func dsn(path string, wait time.Duration, q url.Values) string {
+	q.Set("_busy_timeout", strconv.FormatInt(wait.Milliseconds(), 10))
 	return "file:" + (&url.URL{Path: filepath.ToSlash(path)}).EscapedPath() + "?" + q.Encode()
 }
 
@@ -323,17 +311,17 @@ func (s *Store) write(ctx context.Context, fn func(q session, now time.Time) err
 	return nil
 }
 
-// begin takes the lock. It gives up when the context ends or when others hold the file for lockTries waits.
+// begin takes the lock. It gives up when the context ends, or when others have held the file for lockWait.
 func (s *Store) begin(ctx context.Context) error {
 	q := session{ctx: ctx, by: s.writer}
-	for try := 1; ; try++ {
+	for waited := s.busy; ; waited += s.busy {
 		_, err := q.exec(`BEGIN IMMEDIATE`)
 		if err == nil {
 			return nil
 		}
 		// A context that ended while BEGIN returned may have left a transaction behind.
 		s.rollback(session{ctx: context.WithoutCancel(ctx), by: s.writer})
-		if !busy(err) || try == lockTries {
+		if !busy(err) || waited >= lockWait {
 			return fmt.Errorf("begin: %w", err)
 		}
 	}
