@@ -1,0 +1,150 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"text/tabwriter"
+	"time"
+)
+
+// plan of one run.
+type plan struct {
+	connections int
+	duration    time.Duration
+	text        string // of every reply
+	warm        int    // replies before anything is measured
+}
+
+// run is what one run came to. Times are from the sending of a request.
+type run struct {
+	Store       string  `json:"store"`
+	Side        string  `json:"side"`
+	Connections int     `json:"connections"`
+	Repetition  int     `json:"repetition"`
+	Requests    int     `json:"requests"`
+	Errors      int     `json:"errors"`       // not answered 200
+	NotConsumed int     `json:"not_consumed"` // answered 200 and never consumed
+	Rate        float64 `json:"consumed_per_second"`
+	P50         float64 `json:"p50_ms"` // to the commit of the consume
+	P99         float64 `json:"p99_ms"`
+	AckP50      float64 `json:"ack_p50_ms"` // to the answer
+	AckP99      float64 `json:"ack_p99_ms"`
+	Peak        int64   `json:"peak_rss_bytes"`
+	Foreign     float64 `json:"foreign_cores"` // used by whatever else ran on the machine
+	Failure     string  `json:"failure,omitempty"`
+}
+
+// measure counts: consumed offers from the first request until the last commit.
+func (r *run) measure(samples []sample, committed []time.Time) {
+	var first, last time.Time
+	var acks, waits []time.Duration
+	for i, s := range samples {
+		if first.IsZero() || s.sent.Before(first) {
+			first = s.sent
+		}
+		if !s.ok {
+			r.Errors++
+			continue
+		}
+		acks = append(acks, s.answered.Sub(s.sent))
+		if committed[i].IsZero() {
+			r.NotConsumed++
+			continue
+		}
+		// The server's log has the wall clock only, so the monotonic reading must not take part.
+		waits = append(waits, committed[i].Round(0).Sub(s.sent.Round(0)))
+		if committed[i].After(last) {
+			last = committed[i]
+		}
+	}
+	r.Requests = len(samples)
+	if len(waits) > 0 {
+		r.Rate = float64(len(waits)) / last.Round(0).Sub(first.Round(0)).Seconds()
+	}
+	r.P50, r.P99 = percentile(waits, 0.5), percentile(waits, 0.99)
+	r.AckP50, r.AckP99 = percentile(acks, 0.5), percentile(acks, 0.99)
+}
+
+// percentile in milliseconds; 0 of nothing.
+func percentile(d []time.Duration, q float64) float64 {
+	if len(d) == 0 {
+		return 0
+	}
+	d = slices.Sorted(slices.Values(d))
+	return float64(d[min(len(d)-1, int(q*float64(len(d))))]) / float64(time.Millisecond)
+}
+
+func median(v []float64) float64 {
+	if len(v) == 0 {
+		return 0
+	}
+	v = slices.Sorted(slices.Values(v))
+	return (v[len(v)/2] + v[(len(v)-1)/2]) / 2
+}
+
+// line compares both sides at one number of connections. Ratios are medians over the repetitions, each of two runs
+// that followed one another.
+type line struct {
+	Store       string  `json:"store"`
+	Connections int     `json:"connections"`
+	Limit       float64 `json:"limit_per_second"`
+	Ours        float64 `json:"ours_per_second"`
+	Ratio       float64 `json:"ratio"`
+	P50         float64 `json:"p50_ms"`
+	P99         float64 `json:"p99_ms"`
+	P50Ratio    float64 `json:"p50_ratio"`
+	P99Ratio    float64 `json:"p99_ratio"`
+	AckP50      float64 `json:"ack_p50_ms"`
+	Peak        int64   `json:"peak_rss_bytes"`
+	Errors      int     `json:"errors"`
+	NotConsumed int     `json:"not_consumed"`
+	Foreign     float64 `json:"foreign_cores"`
+}
+
+func compare(runs []run) []line {
+	type key struct {
+		store       string
+		connections int
+	}
+	var keys []key
+	by := map[key]map[string]map[int]run{}
+	for _, r := range runs {
+		k := key{r.Store, r.Connections}
+		if by[k] == nil {
+			keys = append(keys, k)
+			by[k] = map[string]map[int]run{limitName: {}, oursName: {}}
+		}
+		by[k][r.Side][r.Repetition] = r
+	}
+	var out []line
+	for _, k := range keys {
+		l := line{Store: k.store, Connections: k.connections}
+		var limits, ours, ratios, p50, p99, p50r, p99r, ack, foreign []float64
+		for _, r := range by[k][limitName] {
+			limits = append(limits, r.Rate)
+			l.Errors, l.NotConsumed = l.Errors+r.Errors, l.NotConsumed+r.NotConsumed
+		}
+		for rep, r := range by[k][oursName] {
+			ours, p50, p99, ack, foreign = append(ours, r.Rate), append(p50, r.P50), append(p99, r.P99), append(ack, r.AckP50), append(foreign, r.Foreign)
+			l.Errors, l.NotConsumed, l.Peak = l.Errors+r.Errors, l.NotConsumed+r.NotConsumed, max(l.Peak, r.Peak)
+			if o, ok := by[k][limitName][rep]; ok && o.Rate > 0 {
+				ratios, p50r, p99r = append(ratios, r.Rate/o.Rate), append(p50r, r.P50/o.P50), append(p99r, r.P99/o.P99)
+			}
+		}
+		l.Limit, l.Ours, l.Ratio = median(limits), median(ours), median(ratios)
+		l.P50, l.P99, l.P50Ratio, l.P99Ratio, l.AckP50, l.Foreign = median(p50), median(p99), median(p50r), median(p99r), median(ack), median(foreign)
+		out = append(out, l)
+	}
+	return out
+}
+
+func printLines(w io.Writer, lines []line) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(t, "store\tconnections\tlimit/s\tours/s\tratio\tp50 ms\tp50 ratio\tp99 ms\tp99 ratio\tack p50 ms\tpeak MiB\terrors\tnot consumed\tforeign cores\t")
+	for _, l := range lines {
+		fmt.Fprintf(t, "%s\t%d\t%.0f\t%.0f\t%.2f\t%.2f\t%.2f\t%.2f\t%.2f\t%.2f\t%.1f\t%d\t%d\t%.2f\t\n", l.Store, l.Connections, l.Limit, l.Ours, l.Ratio,
+			l.P50, l.P50Ratio, l.P99, l.P99Ratio, l.AckP50, float64(l.Peak)/(1<<20), l.Errors, l.NotConsumed, l.Foreign)
+	}
+	return t.Flush()
+}
