@@ -123,7 +123,8 @@ func analyse(p Prepared, offers []Label) *analysis {
 	if len(offers) == 1 {
 		a.label = newLabelFacts(l, offers[0])
 	}
-	var known uint16
+	var known [len(languages)]int // tokens that each language knows
+	most := 0
 	for i := range a.tokens {
 		t := &a.tokens[i]
 		in, ok := l.known[t.text]
@@ -133,12 +134,17 @@ func analyse(p Prepared, offers []Label) *analysis {
 				in = l.known[w]
 			}
 		}
-		known |= in
+		for lang := range known {
+			if in&(1<<lang) != 0 {
+				known[lang]++
+				most = max(most, known[lang])
+			}
+		}
 	}
 	unknown, cues := -1, 0
 	for lang := range l.tables {
-		if lang > 0 && known&(1<<lang) == 0 {
-			continue
+		if lang > 0 && known[lang] < most || lang > 0 && most == 0 {
+			continue // it leaves more unaccounted than another
 		}
 		items := a.parse(l, lang)
 		u, c := 0, 0
@@ -266,7 +272,7 @@ func (a *analysis) particleOfVerb(i int) bool {
 	switch a.tokens[i].text {
 	case "out", "over", "up", "away", "through", "off", "down", "along":
 	case "back":
-		if a.label.verbs&a.family("pay") == 0 {
+		if a.label.verbs&words().bits.pay == 0 {
 			return false
 		}
 	default:

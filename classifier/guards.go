@@ -206,7 +206,7 @@ func (a *analysis) asksForDetails() bool {
 				asked = true
 			}
 		}
-		if (asked || !approved) && a.label.verbs&a.family("block") == 0 {
+		if (asked || !approved) && a.label.verbs&words().bits.block == 0 {
 			return true
 		}
 	}
@@ -293,7 +293,7 @@ func guardTime(a *analysis) bool {
 	if a.any(kindTime) {
 		return true
 	}
-	return a.saysNow() && a.labelHasTime() && a.label.verbs&a.family("send", "pay", "publish", "forward", "call", "run") != 0
+	return a.saysNow() && a.labelHasTime() && a.label.verbs&words().bits.timed != 0
 }
 
 func (a *analysis) saysNow() bool {
@@ -316,19 +316,10 @@ func (a *analysis) labelHasTime() bool {
 	return false
 }
 
-func (a *analysis) family(names ...string) uint64 {
-	l := words()
-	var bits uint64
-	for _, n := range names {
-		bits |= 1 << l.families[n]
-	}
-	return bits
-}
-
 // guardRedirect: the reply names another receiver or another direction than
 // the label: "send it to me", "from savings to checking".
 func guardRedirect(a *analysis) bool {
-	sends := a.label.verbs&a.family("send", "pay", "forward", "publish", "invite") != 0
+	sends := a.label.verbs&words().bits.sends != 0
 	for i := 1; i < len(a.tokens); i++ {
 		w := a.tokens[i].text
 		prev := a.tokens[i-1].text
@@ -419,7 +410,7 @@ func guardIdiom(a *analysis) bool { return a.any(kindIdiom) }
 
 // loses says whether the offer is to lose something.
 func (a *analysis) loses() bool {
-	return a.label.verbs&a.family("delete", "cancel", "pause", "close") != 0
+	return a.label.verbs&words().bits.loses != 0
 }
 
 // guardKeep: keep it, leave it; and, where something is to be lost, "I need

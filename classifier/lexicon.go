@@ -54,7 +54,7 @@ func (k kind) consents() bool {
 }
 
 // languages in the order in which ties are broken.
-var languages = []string{"en", "es", "fr", "de", "pt", "it", "nl", "hi", "zh", "ja"}
+var languages = [...]string{"en", "es", "fr", "de", "pt", "it", "nl", "hi", "zh", "ja"}
 
 // entry is what a language knows of a word or phrase: its kind, the families
 // of actions that it may name, or both ("cancel").
@@ -90,10 +90,31 @@ type lexicon struct {
 	swapped  []string          // words of four letters and more whose neighbours may be swapped back
 	nearStop []string          // short negations and stop words that no mending may touch
 
+	bits        familyBits
 	headers     []headerSet
 	tapbacks    []tapbackForm
 	signatures  []string
 	autoReplies []string
+}
+
+// familyBits are the families that guards ask for.
+type familyBits struct {
+	pay, block uint64
+	sends      uint64 // something goes to somebody
+	loses      uint64 // something is lost
+	timed      uint64 // happens at once or at its time, so that "now" changes it
+}
+
+func (l *lexicon) familyBits(names ...string) uint64 {
+	var bits uint64
+	for _, n := range names {
+		i, ok := l.families[n]
+		if !ok {
+			panic("classifier: there is no verb family " + n)
+		}
+		bits |= 1 << i
+	}
+	return bits
 }
 
 // words is the lexicon, read at its first use.
@@ -116,6 +137,12 @@ func loadLexicon() *lexicon {
 			clitics: languages[i] == "es" || languages[i] == "it" || languages[i] == "pt"}
 	}
 	l.loadVerbs()
+	l.bits = familyBits{
+		pay: l.familyBits("pay"), block: l.familyBits("block"),
+		sends: l.familyBits("send", "pay", "forward", "publish", "invite"),
+		loses: l.familyBits("delete", "cancel", "pause", "close"),
+		timed: l.familyBits("send", "pay", "publish", "forward", "call", "run"),
+	}
 	for i, lang := range languages {
 		l.loadKinds(i, "common")
 		l.loadKinds(i, lang)
@@ -240,7 +267,7 @@ func (l *lexicon) loadVerbs() {
 			continue
 		}
 		lang, list, _ := strings.Cut(line, ":")
-		i := slices.Index(languages, lang)
+		i := slices.Index(languages[:], lang)
 		if i < 0 {
 			panic("classifier: verbs has a language " + lang)
 		}

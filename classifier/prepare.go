@@ -115,7 +115,7 @@ const (
 	NoteInline         = "inline-answers"  // own words stand between quoted lines
 	NoteQuoteAbove     = "quote-above"     // own words stand below a quoted line
 	NoteSignatureFirst = "signature-first" // own words stand below a signature mark
-	NoteCut            = "cut"             // only the start was kept
+	NoteCut            = "cut"             // too long to be looked at
 )
 
 // Prepared is what one inbound text was taken for.
@@ -145,7 +145,7 @@ func (p Prepared) noted(note string) bool {
 // WhatsApp allows 4,096.
 const (
 	maxRawBytes = 16 << 10
-	cutBytes    = 4 << 10
+	maxLines    = 300
 )
 
 // Prepare takes a text apart in one pass: bytes to NFC, carrier noise and
@@ -156,8 +156,7 @@ const (
 func Prepare(w Words) Prepared {
 	s, notes := clean(w.raw)
 	if len(s) > maxRawBytes {
-		s = strings.ToValidUTF8(s[:cutBytes], "")
-		return Prepared{Form: FormOversize, Own: "", Notes: append(notes, NoteCut)}
+		return Prepared{Form: FormOversize, Notes: append(notes, NoteCut)}
 	}
 	if strings.TrimSpace(s) == "" {
 		return Prepared{Form: FormEmpty, Notes: notes}
@@ -169,6 +168,9 @@ func Prepare(w Words) Prepared {
 			p.Form = FormTapbackRemoved
 		}
 		return p
+	}
+	if strings.Count(s, "\n") > maxLines {
+		return Prepared{Form: FormOversize, Notes: append(notes, NoteCut)}
 	}
 	own, unquoted := l.unquote(s)
 	p := Prepared{Form: FormTyped, Own: own, Notes: append(notes, unquoted...)}
@@ -400,7 +402,14 @@ var imageWords = []string{
 	"un allegato", "een afbeelding", "een foto", "een bericht", "een bijlage", "一张图片", "图片", "画像", "写真",
 }
 
+// autoReplyBytes is how much of a text is searched for the words of a machine:
+// they come first, and a longer text confirms nothing anyhow.
+const autoReplyBytes = 512
+
 func (l *lexicon) autoReply(own string) bool {
+	if len(own) > autoReplyBytes {
+		own = own[:autoReplyBytes]
+	}
 	f := foldSpaces(fold(own))
 	for _, a := range l.autoReplies {
 		if strings.Contains(f, a) {
