@@ -38,6 +38,7 @@ type token struct {
 	hash, stem uint64
 	stretched  bool // a letter was repeated three times or more
 	upper      bool // began with an upper-case letter
+	clause     bool // the first after a comma, dash or bracket
 	accented   bool // lost a diacritic; accent holds the hash with it
 	accent     uint64
 }
@@ -126,6 +127,7 @@ func (s *scanner) scan(text string) {
 	var accent uint64
 	var prev rune
 	run := 0
+	pause, done := false, len(s.tokens) // a comma was seen after so many tokens
 	flush := func() {
 		if in {
 			cur.end = len(s.buf)
@@ -199,11 +201,24 @@ func (s *scanner) scan(text string) {
 			s.buf = utf8.AppendRune(s.buf, r)
 			h := hashBytes(s.buf[start:])
 			s.tokens = append(s.tokens, token{kind: emoji, start: start, end: len(s.buf), hash: h, stem: h})
+		case r == ',' || r == '，' || r == '、' || r == '–' || r == '—' || r == '(' || r == ':':
+			flush()
+			pause = true
 		default:
 			flush()
 		}
+		if n := len(s.tokens); pause && n > done {
+			s.tokens[done].clause = true
+			pause = false
+		}
+		if !pause {
+			done = len(s.tokens)
+		}
 	}
 	flush()
+	if pause && len(s.tokens) > done {
+		s.tokens[done].clause = true
+	}
 }
 
 func ascii(s string) bool {
@@ -376,12 +391,13 @@ const (
 	tKind
 	tKinds
 	tKindWord
+	tClause
 )
 
 var templateNames = [...]string{tUni: "word", tBi: "words", tTri: "words", tQuad: "words", tSkip: "words apart",
 	tFirst: "begins", tLast: "ends", tEnds: "begins…ends", tLastSegment: "last sentence", tChar: "letters",
 	tAccent: "accent", tShape: "shape", tFamily: "offer × word", tFirstShape: "begins × shape",
-	tEarlier: "earlier", tEarlierLast: "earlier × now", tOffers: "offers", tEmoji: "emoji", tKind: "role", tKinds: "roles", tKindWord: "roles"}
+	tEarlier: "earlier", tEarlierLast: "earlier × now", tOffers: "offers", tEmoji: "emoji", tKind: "role", tKinds: "roles", tKindWord: "roles", tClause: "clause"}
 
 // feature is a place in the weight table with its value.
 type feature struct {
@@ -416,7 +432,8 @@ type extractor struct {
 	reasons            []string // as out, when explain is set
 	explain            bool
 	offsets            []int
-	roles              []uint64
+	roles              []uint64 // of the pieces that say something
+	role               []string // of each token
 	salt               uint64
 	echoes             int // of the last reply
 }
@@ -490,6 +507,12 @@ func (x *extractor) extract(in classifier.Input) []feature {
 		toks = toks[:len(toks)-1] // a closing full stop says nothing
 	}
 
+	details := classifier.Explain(in)
+	if len(details) > maxTokens {
+		details = details[:maxTokens]
+	}
+	x.align(toks, details)
+
 	// Mask: what the label says, what is a number, what training never saw.
 	unknown, echoes, numbers, strange, words, asks, breaks, emojis, stretched, upper := 0, 0, 0, 0, 0, 0, 0, 0, 0, 0
 	otherVerb := false
@@ -506,10 +529,10 @@ func (x *extractor) extract(in classifier.Input) []feature {
 			}
 			f := x.lex.familyOf(t)
 			switch {
-			case f != famNone && f == fam:
+			case f != famNone && f == fam || x.role[i] == "action":
 				h, name = hVerb, "<verb>"
 				echoes++
-			case x.inLabel(t):
+			case x.role[i] == "echo" || x.inLabel(t):
 				h, name = hEcho, "<echo>"
 				if f != famNone {
 					h, name = hVerb, "<verb>"
@@ -517,7 +540,11 @@ func (x *extractor) extract(in classifier.Input) []feature {
 				echoes++
 			case x.known != nil && !x.known.has(t.hash):
 				h, name = hUnknown, "<?>"
-				unknown++
+				if r := x.role[i]; r != "" && r != "unaccounted" {
+					h, name = hashString(r), "["+r+"]" // a word of the lexicon that training never saw
+				} else {
+					unknown++
+				}
 			default:
 				if f != famNone {
 					otherVerb = true
@@ -525,7 +552,7 @@ func (x *extractor) extract(in classifier.Input) []feature {
 			}
 		case number:
 			numbers++
-			if x.inLabel(t) {
+			if x.role[i] == "echo" || x.inLabel(t) {
 				h, name = hSame, "<0=>"
 				echoes++
 			} else {
@@ -537,7 +564,14 @@ func (x *extractor) extract(in classifier.Input) []feature {
 			words++
 		case ideo:
 			words++
-			if x.known != nil && !x.known.has(t.hash) {
+			switch {
+			case x.role[i] == "action":
+				h, name = hVerb, "<verb>"
+				echoes++
+			case x.role[i] == "echo":
+				h, name = hEcho, "<echo>"
+				echoes++
+			case x.known != nil && !x.known.has(t.hash):
 				h, name = hUnknown, "<?>"
 				unknown++
 			}
@@ -720,19 +754,113 @@ func (x *extractor) extract(in classifier.Input) []feature {
 		}
 	}
 
-	x.rolesOf(in)
+	x.clauses(toks)
+	x.rolesOf(details)
 	x.chars(toks)
 	return x.out
+}
+
+// align gives each token the role of the piece of the reply that it is in; ""
+// where the two ways of cutting the text do not meet.
+func (x *extractor) align(toks []token, details []classifier.TokenDetail) {
+	x.role = append(x.role[:0], make([]string, len(toks))...)
+	i := 0
+	for _, d := range details {
+		// A piece may be several words, and a word several tokens (Han, Kana).
+		for w := range strings.FieldsSeq(d.Text) {
+			for ahead := 0; ahead < 4 && i+ahead < len(toks); ahead++ {
+				j, rest := i+ahead, w
+				for j < len(toks) && rest != "" {
+					t := x.reply.buf[toks[j].start:toks[j].end]
+					if len(t) == 0 || len(t) > len(rest) || rest[:len(t)] != string(t) {
+						break
+					}
+					rest = rest[len(t):]
+					x.role[j] = d.As
+					j++
+				}
+				if rest == "" {
+					i = j
+					break
+				}
+				for k := i + ahead; k < j; k++ {
+					x.role[k] = ""
+				}
+			}
+		}
+	}
+}
+
+// clauses adds how the parts between commas, stops and joining words begin:
+// "yes, he moved" gives a reason and "yes, make it two" gives a change.
+func (x *extractor) clauses(toks []token) {
+	n, start := 0, 0
+	first := [3]uint64{hBegin, hBegin, hBegin}
+	firstName := ""
+	emit := func(from, to int) {
+		if from >= to {
+			return
+		}
+		place := uint64(min(n, 2))
+		a, b := x.seq[from], hEnd
+		if from+1 < to {
+			b = x.seq[from+1]
+		}
+		name, next := "", "$"
+		if x.explain {
+			name = x.names[from]
+			if from+1 < to {
+				next = x.names[from+1]
+			}
+		}
+		x.add(tClause, 1, place, a)
+		x.because(tClause, name)
+		x.add(tClause, 1, place, a, b)
+		x.because(tClause, name, next)
+		unknown, echo := 0, 0
+		for _, h := range x.seq[from:to] {
+			switch h {
+			case hUnknown:
+				unknown++
+			case hVerb, hEcho, hSame:
+				echo++
+			}
+		}
+		x.add(tClause, 1, place, uint64(min(unknown, 2)), uint64(min(echo, 2)), uint64(min(to-from, 4)))
+		x.because(tClause, name, "and how much is new")
+		x.add(tClause, 1, place, a, uint64(min(unknown, 2)), uint64(min(echo, 2)))
+		x.because(tClause, name, "and what is new")
+		if n > 0 {
+			x.add(tClause, 1, first[0], hBreak, a)
+			x.because(tClause, firstName, "…", name)
+			x.add(tClause, 1, first[0], hBreak, a, b)
+			x.because(tClause, firstName, "…", name, next)
+		} else {
+			first[0], firstName = a, name
+		}
+		n++
+	}
+	for i := range toks {
+		switch {
+		case toks[i].kind == mark:
+			emit(start, i)
+			start = i + 1
+		case toks[i].clause && i > start:
+			emit(start, i)
+			start = i
+		}
+	}
+	emit(start, len(toks))
+	x.add(tClause, 1, hEnd, uint64(min(n, 4)))
+	if x.explain {
+		x.because(tClause, "number", itoa(n))
+	}
 }
 
 // rolesOf adds what each piece of the reply is to the offer by the lexicon
 // that the guards use: assent, echo, negation, unaccounted and so on. A word
 // that training never saw still has a role.
-func (x *extractor) rolesOf(in classifier.Input) {
-	details := classifier.Explain(in)
-	if len(details) > maxTokens {
-		details = details[:maxTokens]
-	}
+func (x *extractor) rolesOf(details []classifier.TokenDetail) {
 	x.roles = x.roles[:0]
 	unaccounted, cues, consent := 0, 0, false
 	for i := range details {
