@@ -131,9 +131,9 @@ type Snapshot struct {
 	OtherAsk      bool // another ask was on the screen within CrossWindow of this one's newest ask
 }
 
-// Why names the first condition that does not hold.
+// Why names the first condition that does not hold. A request without tiers asks for none: a no needs no capability.
 func (s Snapshot) Why(c ConsumeRequest) Why {
-	holds := false
+	holds := c.Tiers == nil
 	for _, t := range c.Tiers {
 		holds = holds || t == s.Tier
 	}
