@@ -41,18 +41,20 @@ u AS (UPDATE threads SET messages = m.number FROM m WHERE threads.person_id = m.
 SELECT id FROM m`
 
 // contextOf is everything that a decision about a message needs, in one query: the message, its person's tier, at
-// most four earlier messages of the last 24 hours, and the live offers.
+// most four earlier messages of the last 24 hours, and the live offers. Of a pending message no word comes back.
 const contextOf = `SELECT m.id, m.account_id, coalesce(m.person_id::text, ''), coalesce(m.run_id::text, ''), m.trust = 'trusted', m.lossy,
-  m.decided_at IS NOT NULL, m.text, m.quoted, coalesce(r.tier, ''),
+  m.decided_at IS NOT NULL,
+  CASE WHEN m.trust = 'trusted' THEN m.text ELSE '' END,
+  CASE WHEN m.trust = 'trusted' THEN m.quoted ELSE '' END, coalesce(r.tier, ''),
   coalesce((SELECT t.messages > m.number FROM threads t WHERE t.person_id = m.person_id), false),
-  ARRAY(SELECT e.text FROM messages e WHERE e.person_id = m.person_id AND e.number < m.number AND e.trust = 'trusted'
+  ARRAY(SELECT e.text FROM messages e WHERE e.person_id = m.person_id AND e.number < m.number AND e.trust = 'trusted' AND m.trust = 'trusted'
     AND e.received_at > m.received_at - interval '24 hours' ORDER BY e.number DESC LIMIT 4)
 FROM messages m LEFT JOIN runs r ON r.id = m.run_id WHERE m.provider = $1 AND m.provider_id = $2`
 
 // liveOffers is the other half of the context, in the same round trip.
 const liveOffers = `SELECT ` + offerColumns + ` FROM messages m JOIN offers o ON o.person_id = m.person_id AND o.state IN ('sending', 'open')
 	JOIN operations x ON x.id = o.operation_id
-	WHERE m.provider = $1 AND m.provider_id = $2 ORDER BY o.created_at, o.id`
+	WHERE m.provider = $1 AND m.provider_id = $2 AND m.trust = 'trusted' ORDER BY o.created_at, o.id`
 
 // Receive implements [offers.Inbox]: lock, insert and context are one pipeline, one transaction and one round trip.
 func (s *Store) Receive(ctx context.Context, in offers.Inbound) (offers.Received, error) {
