@@ -4,5 +4,23 @@ import "testing"
 
 // Run runs the whole suite. Every test opens a store of its own.
 func Run(t *testing.T, open Open) {
-	t.Run("Consume", func(t *testing.T) { consumeTests(t, open) })
+	for _, group := range []struct {
+		name string
+		run  func(t *testing.T, open Open)
+	}{
+		{"Consume", consumeTests},
+		{"Close", closeTests},
+		{"Begin", beginTests},
+		{"Finish", finishTests},
+		{"Propose", proposeTests},
+		{"Inbox", inboxTests},
+		{"Line", lineTests},
+		{"Life", lifeTests},
+		{"Events", eventTests},
+		{"Accounts", accountTests},
+		{"People", peopleTests},
+		{"Races", raceTests},
+	} {
+		t.Run(group.name, func(t *testing.T) { group.run(t, open) })
+	}
 }

@@ -12,7 +12,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/countersign/countersign/gate"
+	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/offers"
 	"github.com/countersign/countersign/people"
 )
@@ -55,9 +58,12 @@ type Open func(t *testing.T) Env
 
 // Numbers for tests.
 const (
-	Ours    = people.Address("sms:+12025550100")
-	Alex    = people.Address("sms:+12025550102")
-	MinRead = time.Second
+	Ours      = people.Address("sms:+12025550100")
+	OursToo   = people.Address("sms:+12025550199")
+	MinRead   = time.Second
+	other     = "other" // an account beside the default one
+	longAgo   = 24 * time.Hour
+	callOffer = "POST /v1/offers"
 )
 
 var serial atomic.Int64
@@ -65,13 +71,27 @@ var serial atomic.Int64
 // world is one test's store with what most tests need.
 type world struct {
 	Env
-	t   *testing.T
-	ctx context.Context
+	t    *testing.T
+	ctx  context.Context
+	made *made
+}
+
+// made is shared by the worlds of a test's subtests.
+type made struct {
+	people int
+	marker people.Person
 }
 
 func newWorld(t *testing.T, open Open) *world {
 	t.Helper()
-	return &world{Env: open(t), t: t, ctx: t.Context()}
+	return &world{Env: open(t), t: t, ctx: t.Context(), made: new(made)}
+}
+
+// run runs a subtest on the same store, with people of its own.
+func (w *world) run(name string, f func(w *world)) {
+	w.t.Run(name, func(t *testing.T) {
+		f(&world{Env: w.Env, t: t, ctx: t.Context(), made: w.made})
+	})
 }
 
 func (w *world) must(err error) {
@@ -81,14 +101,40 @@ func (w *world) must(err error) {
 	}
 }
 
+// wantErr demands an error of this kind.
+func (w *world) wantErr(err, want error) {
+	w.t.Helper()
+	if !errors.Is(err, want) {
+		w.t.Fatalf("error %v, want %v", err, want)
+	}
+}
+
+func equal[T any](t *testing.T, what string, got, want T) {
+	t.Helper()
+	if d := cmp.Diff(want, got); d != "" {
+		t.Fatalf("%s (-want +got):\n%s", what, d)
+	}
+}
+
+// address is one that nobody in this store has.
+func (w *world) address() people.Address {
+	w.t.Helper()
+	w.made.people++
+	if w.made.people > 98 {
+		return people.Address(fmt.Sprintf("sim:person%d", w.made.people))
+	}
+	return people.Address(fmt.Sprintf("sms:+12025550%03d", 100+w.made.people))
+}
+
 // person makes an active person of a tier with one address of their own.
 func (w *world) person(tier string) people.Person {
 	w.t.Helper()
-	addr := people.Address(fmt.Sprintf("sms:+1202555%04d", 100+serial.Add(1)%9000))
-	p := people.Person{
-		ID: offers.NewID(), AccountID: people.DefaultAccount, Name: "Alex", Tier: tier, State: people.Active,
-		Addresses: []people.Binding{{Address: addr, OurNumber: Ours}},
-	}
+	return w.personAt(people.DefaultAccount, tier, people.Binding{Address: w.address(), OurNumber: Ours})
+}
+
+func (w *world) personAt(account, tier string, at ...people.Binding) people.Person {
+	w.t.Helper()
+	p := people.Person{ID: offers.NewID(), AccountID: account, Name: "Alex", Tier: tier, State: people.Active, Addresses: at}
 	w.must(w.Store.AddPerson(w.ctx, p))
 	return p
 }
@@ -104,6 +150,11 @@ func Ask(f offers.Facts, p offers.Proposal) (offers.Plan, error) {
 	}, err
 }
 
+// answer makes a plan without an offer.
+func answer(a gate.Answer, r gate.Reason) change {
+	return func(p *offers.Plan) { p.Offer, p.Decision.Answer, p.Decision.Reason = nil, a, r }
+}
+
 // proposal makes a short-way proposal with arguments of its own.
 func (w *world) proposal(p people.Person) offers.Proposal {
 	w.t.Helper()
@@ -111,25 +162,68 @@ func (w *world) proposal(p people.Person) offers.Proposal {
 	args, sum, err := offers.Canonical(fmt.Appendf(nil, `{"to":["dana@example.test"],"subject":"n%d","body":"hello"}`, n))
 	w.must(err)
 	return offers.Proposal{
-		AccountID: p.AccountID, Call: "POST /v1/offers", Key: fmt.Sprint("key-", n), BodySum: sum,
+		AccountID: p.AccountID, Call: callOffer, Key: fmt.Sprint("key-", n), BodySum: sum,
 		PersonID: p.ID, Kind: string(gate.KindToolCall), Tool: "email.send", Args: args, ArgsSum: sum, Present: offers.PresentQueue,
 	}
 }
 
-func (w *world) propose(pr offers.Proposal, change ...func(*offers.Plan)) offers.Offer {
-	w.t.Helper()
-	op, _, err := w.Store.Propose(w.ctx, pr, func(f offers.Facts) (offers.Plan, error) {
+type change = func(*offers.Plan)
+
+// decider is Ask with changes.
+func decider(pr offers.Proposal, changes ...change) func(offers.Facts) (offers.Plan, error) {
+	return func(f offers.Facts) (offers.Plan, error) {
 		plan, err := Ask(f, pr)
-		for _, c := range change {
+		for _, c := range changes {
 			c(&plan)
 		}
 		return plan, err
-	})
+	}
+}
+
+// operate proposes whatever the changes make of the plan.
+func (w *world) operate(pr offers.Proposal, changes ...change) offers.Operation {
+	w.t.Helper()
+	op, again, err := w.Store.Propose(w.ctx, pr, decider(pr, changes...))
 	w.must(err)
+	if again {
+		w.t.Fatal("a new key was taken for a used one")
+	}
+	return op
+}
+
+func (w *world) propose(pr offers.Proposal, changes ...change) offers.Offer {
+	w.t.Helper()
+	op := w.operate(pr, changes...)
 	if op.Offer == nil {
 		w.t.Fatalf("no offer: %+v", op)
 	}
 	return *op.Offer
+}
+
+// now makes a proposal that is to be shown at once.
+func now(pr offers.Proposal) offers.Proposal { pr.Present = offers.PresentNow; return pr }
+
+// reserve takes the next text in line; there must be one.
+func (w *world) reserve() offers.Text {
+	w.t.Helper()
+	text, err := w.Store.Reserve(w.ctx)
+	w.must(err)
+	if text == nil {
+		w.t.Fatal("no text in line")
+	}
+	return *text
+}
+
+func (w *world) sent(text offers.Text, o offers.Outcome) {
+	w.t.Helper()
+	res := offers.SendResult{Outcome: o}
+	switch o {
+	case offers.OutcomeAccepted:
+		res.ProviderID = fmt.Sprint("SM", serial.Add(1))
+	case offers.OutcomeRejected:
+		res.Code = 30006
+	}
+	w.must(w.Store.Sent(w.ctx, text.ID, res))
 }
 
 // sendAll sends every queued text, all accepted, and returns how many.
@@ -141,14 +235,14 @@ func (w *world) sendAll() int {
 		if text == nil {
 			return n
 		}
-		w.must(w.Store.Sent(w.ctx, text.ID, offers.SendResult{Outcome: offers.OutcomeAccepted, ProviderID: fmt.Sprint("SM", serial.Add(1))}))
+		w.sent(*text, offers.OutcomeAccepted)
 	}
 }
 
 // shown proposes and shows an offer, and lets the time pass in which no yes counts.
-func (w *world) shown(p people.Person) offers.Offer {
+func (w *world) shown(p people.Person, changes ...change) offers.Offer {
 	w.t.Helper()
-	o := w.propose(w.proposal(p))
+	o := w.propose(w.proposal(p), changes...)
 	w.sendAll()
 	w.Advance(20 * MinRead)
 	return w.offer(o.ID)
@@ -161,13 +255,30 @@ func (w *world) offer(id string) offers.Offer {
 	return o
 }
 
+func (w *world) operation(id string) offers.Operation {
+	w.t.Helper()
+	op, err := w.Store.Operation(w.ctx, people.DefaultAccount, id)
+	w.must(err)
+	return op
+}
+
+// inbound is a text of a person as the provider gives it.
+func inbound(p people.Person, text string) offers.Inbound {
+	return offers.Inbound{
+		Provider: "twilio", ProviderID: fmt.Sprintf("SM%032x", serial.Add(1)), Address: p.Addresses[0].Address, OurNumber: p.Addresses[0].OurNumber,
+		Text: text, Raw: []byte(text),
+	}
+}
+
 // says stores an inbound text.
 func (w *world) says(p people.Person, text string) offers.Received {
 	w.t.Helper()
-	r, err := w.Store.Receive(w.ctx, offers.Inbound{
-		Provider: "twilio", ProviderID: fmt.Sprintf("SM%032x", serial.Add(1)), Address: p.Addresses[0].Address, OurNumber: p.Addresses[0].OurNumber,
-		Text: text, Raw: []byte(text),
-	})
+	return w.receive(inbound(p, text))
+}
+
+func (w *world) receive(in offers.Inbound) offers.Received {
+	w.t.Helper()
+	r, err := w.Store.Receive(w.ctx, in)
 	w.must(err)
 	return r
 }
@@ -182,36 +293,203 @@ func yes(o offers.Offer, r offers.Received) offers.ConsumeRequest {
 	}
 }
 
-// consume asks for the release and returns the refusal's reason, or "" for a win.
-func (w *world) consume(c offers.ConsumeRequest) offers.Why {
-	w.t.Helper()
-	_, err := w.Store.Consume(w.ctx, c)
-	return why(w.t, err)
+// no makes the request by which a message ends an offer without a release.
+func no(o offers.Offer, r offers.Received, state offers.State) offers.CloseRequest {
+	reading := map[offers.State]string{offers.Declined: "decline", offers.Modified: "modify"}[state]
+	return offers.CloseRequest{
+		Offer: o, MessageID: r.MessageID, PersonID: r.PersonID, State: state,
+		Closer:  offers.Closer{MessageID: r.MessageID, Reading: reading, P: 0.8},
+		Reading: offers.ReadingRecord{Class: reading, P: map[string]float64{reading: 0.8, "unclear": 0.2}, Reader: "test"},
+	}
 }
 
-func why(t *testing.T, err error) offers.Why {
-	t.Helper()
+// pass decides a message without touching an offer.
+func pass(r offers.Received) offers.PassRequest {
+	return offers.PassRequest{
+		MessageID: r.MessageID, PersonID: r.PersonID, Type: offers.MessageReceived,
+		Data:    offers.ReplyData{RunID: r.RunID, MessageID: r.MessageID, PersonID: r.PersonID, Text: r.Text, Reading: "unrelated", P: 0.9},
+		Reading: offers.ReadingRecord{Class: "unrelated", P: map[string]float64{"unrelated": 0.9}, Reader: "test"},
+	}
+}
+
+// reask decides a message and puts an offer's question in line again.
+func (w *world) reask(p people.Person, o offers.Offer) {
+	w.t.Helper()
+	req := pass(w.says(p, "hm"))
+	req.Type, req.Reask, req.ReaskText = offers.ReplyUnresolved, o.ID, offers.Question(o)
+	w.must(w.Store.Pass(w.ctx, req))
+}
+
+// why takes the reason out of a refusal; "" is a win.
+func why(err error) (offers.Why, error) {
 	var r *offers.Refusal
-	switch {
-	case err == nil:
-		return ""
-	case errors.As(err, &r):
-		return r.Why
+	if errors.As(err, &r) {
+		return r.Why, nil
 	}
-	t.Fatalf("an error that is no refusal: %v", err)
-	return ""
+	return "", err
 }
 
-func (w *world) wantWhy(c offers.ConsumeRequest, want offers.Why) {
+// wins demands that the yes releases, for the first time.
+func (w *world) wins(c offers.ConsumeRequest) offers.Win {
 	w.t.Helper()
-	if got := w.consume(c); got != want {
-		w.t.Fatalf("consume: %q, want %q", got, want)
+	win, err := w.Store.Consume(w.ctx, c)
+	w.must(err)
+	if win.Repeat {
+		w.t.Fatal("a first win says that it is a repeat")
 	}
+	w.wantState(c.Offer.ID, offers.Consumed)
+	return win
+}
+
+// refused demands that the yes is refused for that reason, and that it left nothing behind: offer, operation, ledger,
+// events and texts are as they were, and the message can still be decided.
+func (w *world) refused(c offers.ConsumeRequest, want offers.Why) {
+	w.t.Helper()
+	w.leavesNothing(c.Offer, c.MessageID, want, func() error {
+		_, err := w.Store.Consume(w.ctx, c)
+		return err
+	})
+}
+
+func (w *world) notClosed(c offers.CloseRequest, want offers.Why) {
+	w.t.Helper()
+	w.leavesNothing(c.Offer, c.MessageID, want, func() error {
+		_, err := w.Store.CloseByReply(w.ctx, c)
+		return err
+	})
+}
+
+func (w *world) leavesNothing(o offers.Offer, messageID string, want offers.Why, call func() error) {
+	w.t.Helper()
+	was := w.trace(o)
+	decided := w.decided(messageID)
+	got, err := why(call())
+	w.must(err)
+	if got != want {
+		w.t.Fatalf("refused with %q, want %q", got, want)
+	}
+	equal(w.t, "a refusal left something behind", w.trace(o), was)
+	if w.decided(messageID) != decided {
+		w.t.Fatal("a refusal decided its message")
+	}
+}
+
+func (w *world) decided(messageID string) bool {
+	w.t.Helper()
+	r, err := w.Store.Context(w.ctx, messageID)
+	w.must(err)
+	return r.Decided
+}
+
+// trace is everything that a decision could have changed around an offer.
+type trace struct {
+	Offer     *offers.Offer
+	Operation offers.OpState
+	Ledger    []ledger.Kind
+	Events    []offers.EventType
+	Texts     []string
+}
+
+func (w *world) trace(o offers.Offer) trace {
+	w.t.Helper()
+	op := w.operation(o.OperationID)
+	return trace{Offer: op.Offer, Operation: op.State, Ledger: w.ledger(o.PersonID), Events: w.events(o.PersonID), Texts: w.texts(o.PersonID)}
+}
+
+// ledger lists the kinds of a person's rows, of a chain that verifies.
+func (w *world) ledger(personID string) []ledger.Kind {
+	w.t.Helper()
+	var kinds []ledger.Kind
+	for _, r := range w.rows(personID) {
+		kinds = append(kinds, r.Kind)
+	}
+	return kinds
+}
+
+func (w *world) rows(personID string) []ledger.Row {
+	w.t.Helper()
+	rows, err := w.Store.Ledger(w.ctx, people.DefaultAccount, personID)
+	w.must(err)
+	n, _, err := ledger.Verify(func(yield func(ledger.Row, error) bool) {
+		for _, r := range rows {
+			if !yield(r, nil) {
+				return
+			}
+		}
+	})
+	w.must(err)
+	if int(n) != len(rows) {
+		w.t.Fatalf("%d rows verify of %d", n, len(rows))
+	}
+	return rows
+}
+
+// texts lists a person's texts as "number kind state", with a star where a text is about an offer.
+func (w *world) texts(personID string) []string {
+	w.t.Helper()
+	list, err := w.Store.Texts(w.ctx, people.DefaultAccount, personID)
+	w.must(err)
+	var out []string
+	for _, x := range list {
+		about := ""
+		if x.OfferID != "" {
+			about = "*"
+		}
+		out = append(out, fmt.Sprintf("%d %s%s %s", x.Number, x.Kind, about, x.State))
+	}
+	return out
+}
+
+func (w *world) wantTexts(p people.Person, want ...string) {
+	w.t.Helper()
+	equal(w.t, "texts", w.texts(p.ID), want)
 }
 
 func (w *world) wantState(id string, want offers.State) {
 	w.t.Helper()
 	if got := w.offer(id).State; got != want {
 		w.t.Fatalf("offer is %s, want %s", got, want)
+	}
+}
+
+func (w *world) wantOp(id string, want offers.OpState) {
+	w.t.Helper()
+	if got := w.operation(id).State; got != want {
+		w.t.Fatalf("operation is %s, want %s", got, want)
+	}
+}
+
+func (w *world) wantLedger(p people.Person, want ...ledger.Kind) {
+	w.t.Helper()
+	equal(w.t, "ledger", w.ledger(p.ID), want)
+}
+
+func (w *world) wantEvents(p people.Person, want ...offers.EventType) {
+	w.t.Helper()
+	equal(w.t, "events", w.events(p.ID), want)
+}
+
+func sum(t *testing.T, o offers.Offer) offers.Digest {
+	t.Helper()
+	s, err := offers.ParseHex(o.ArgsSHA256)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// begin makes the request that begins an offer's operation.
+func (w *world) begin(o offers.Offer) offers.BeginRequest {
+	w.t.Helper()
+	return offers.BeginRequest{AccountID: o.AccountID, OperationID: o.OperationID, ArgsSum: sum(w.t, o), By: "exec"}
+}
+
+// due runs one step of the clock's work and demands how many rows it changed.
+func (w *world) due(what string, step func(context.Context) (int, error), want int) {
+	w.t.Helper()
+	n, err := step(w.ctx)
+	w.must(err)
+	if n != want {
+		w.t.Fatalf("%s changed %d rows, want %d", what, n, want)
 	}
 }
