@@ -14,6 +14,8 @@ import (
 
 func TestStore(t *testing.T) { storetest.Run(t, open) }
 
+func TestEndpoints(t *testing.T) { storetest.RunEndpoints(t, open) }
+
 // clock is the real one, moved by a test.
 type clock struct{ ahead atomic.Int64 }
 
