@@ -58,14 +58,15 @@ func receive(q session, now time.Time, in offers.Inbound) (offers.Received, erro
 		return offers.Received{}, err
 	}
 	r := offers.Received{
-		MessageID: offers.NewID(), AccountID: who.accountID, PersonID: who.personID, Lossy: in.Lossy, Text: in.Text, Quoted: in.Quoted,
+		MessageID: offers.NewID(), AccountID: who.accountID, PersonID: who.personID, Lossy: in.Lossy,
 	}
 	number, trust := int64(0), "pending"
 	if who.personID != "" {
 		number = who.messages + 1
 	}
 	if who.state == people.Active {
-		r.Trusted, trust, r.RunID, r.Tier = true, "trusted", offers.NewID(), who.tier
+		trust = "trusted"
+		r.Trusted, r.RunID, r.Tier, r.Text, r.Quoted = true, offers.NewID(), who.tier, in.Text, in.Quoted
 	}
 	raw := in.Raw
 	if raw == nil {
@@ -87,23 +88,25 @@ func receive(q session, now time.Time, in offers.Inbound) (offers.Received, erro
 	if _, err := q.exec(`UPDATE threads SET messages = ?2 WHERE person_id = ?1`, r.PersonID, number); err != nil {
 		return r, err
 	}
-	if r.Trusted {
-		// The run's tier is the person's, from the table and nowhere else.
-		cause, err := json.Marshal(offers.Cause{MessageID: r.MessageID})
-		if err != nil {
-			return r, err
-		}
-		_, err = q.exec(`INSERT INTO runs (id, account_id, person_id, tier, cause, message_id, root_id, tainted, interactive, created_at)
-			VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?1, 0, 1, ?7)`, r.RunID, r.AccountID, r.PersonID, r.Tier, string(cause), r.MessageID, now.UnixMicro())
-		if err != nil {
-			return r, err
-		}
+	if !r.Trusted {
+		return r, nil
+	}
+	// The run's tier is the person's, from the table and nowhere else.
+	cause, err := json.Marshal(offers.Cause{MessageID: r.MessageID})
+	if err != nil {
+		return r, err
+	}
+	_, err = q.exec(`INSERT INTO runs (id, account_id, person_id, tier, cause, message_id, root_id, tainted, interactive, created_at)
+		VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?1, 0, 1, ?7)`, r.RunID, r.AccountID, r.PersonID, r.Tier, string(cause), r.MessageID, now.UnixMicro())
+	if err != nil {
+		return r, err
 	}
 	return r, surroundings(q, &r, number, now)
 }
 
+// contextColumns are what is known of a stored message itself. Of a pending one no word comes back.
 const contextColumns = `SELECT m.id, m.account_id, coalesce(m.person_id, ''), coalesce(m.run_id, ''), m.trust = 'trusted', m.lossy,
-	m.decided_at IS NOT NULL, m.text, m.quoted, coalesce(r.tier, ''), coalesce(m.number, 0), m.received_at,
+	m.decided_at IS NOT NULL, iif(m.trust = 'trusted', m.text, ''), iif(m.trust = 'trusted', m.quoted, ''), coalesce(r.tier, ''), coalesce(m.number, 0), m.received_at,
 	coalesce((SELECT t.messages > m.number FROM threads t WHERE t.person_id = m.person_id), 0)
 	FROM messages m LEFT JOIN runs r ON r.id = m.run_id WHERE `
 
@@ -127,7 +130,7 @@ func received(q session, query string, args ...any) (offers.Received, error) {
 	var number, us int64
 	err := q.one(query, args, &r.MessageID, &r.AccountID, &r.PersonID, &r.RunID, &r.Trusted, &r.Lossy, &r.Decided, &r.Text, &r.Quoted,
 		&r.Tier, &number, &us, &r.Overtaken)
-	if err != nil || r.PersonID == "" {
+	if err != nil || !r.Trusted {
 		return r, err
 	}
 	return r, surroundings(q, &r, number, at(us))
