@@ -124,7 +124,8 @@ func analyse(p Prepared, offers []Label) *analysis {
 		a.label = newLabelFacts(l, offers[0])
 	}
 	var known [len(languages)]int // tokens that each language knows
-	most := 0
+	var own uint16                // languages of which some token is their own
+	most, strange := 0, false
 	for i := range a.tokens {
 		t := &a.tokens[i]
 		in, ok := l.known[t.text]
@@ -134,6 +135,8 @@ func analyse(p Prepared, offers []Label) *analysis {
 				in = l.known[w]
 			}
 		}
+		own |= l.own[t.text]
+		strange = strange || in == 0 && t.kind == wordToken
 		for lang := range known {
 			if in&(1<<lang) != 0 {
 				known[lang]++
@@ -143,8 +146,8 @@ func analyse(p Prepared, offers []Label) *analysis {
 	}
 	unknown, cues := -1, 0
 	for lang := range l.tables {
-		if lang > 0 && known[lang] < most || lang > 0 && most == 0 {
-			continue // it leaves more unaccounted than another
+		if lang > 0 && (known[lang] < most || own&(1<<lang) == 0) && !(strange && l.tables[lang].clitics) {
+			continue // nothing is in it, or it leaves more unaccounted than another
 		}
 		items := a.parse(l, lang)
 		u, c := 0, 0
@@ -159,7 +162,15 @@ func analyse(p Prepared, offers []Label) *analysis {
 		// The language that knows most is the one it was written in. Where two
 		// know as much, the one that sees more reasons to ask decides: a text
 		// that is a question in one language is no yes in another.
-		if unknown < 0 || u < unknown || u == unknown && c > cues {
+		better := unknown < 0 || u < unknown || u == unknown && c > cues
+		if !better && u == unknown && c == cues && a.language > 0 && !a.consent() {
+			// "vas y" is small words in one language and a yes in another.
+			before := a.items
+			a.items = items
+			better = a.consent()
+			a.items = before
+		}
+		if better {
 			unknown, cues, a.items, a.language = u, c, items, lang
 		}
 	}
@@ -222,6 +233,9 @@ func (a *analysis) classify(l *lexicon, t *table, i int) (kind, int) {
 		}
 		if e.kind == kindChange && n <= 3 && isBoth(a.tokens[i+n-1].text) && label.has("2") {
 			return kindEcho, n
+		}
+		if e.kind == kindStop && n == 1 && tok.text == "ya" && i > 0 && !tok.start && (t.words[a.tokens[i-1].text].verbs|t.withoutClitic(a.tokens[i-1].text).verbs)&label.verbs != 0 {
+			return kindFiller, 1 // Spanish "pay it already"; "ya lo pagué" is another entry
 		}
 		if tok.text == "maar" && n == 1 && a.particle(t, i) {
 			return kindFiller, 1
@@ -291,6 +305,23 @@ func (a *analysis) particleOfVerb(i int) bool {
 	return false
 }
 
+// isDecoration says whether the emoji shows a thing (food, a plant, an animal,
+// music, weather, camping): people put them beside a yes. Faces, hands and
+// signs say something themselves and must be listed in the lexicon.
+func isDecoration(s string) bool {
+	r, _ := utf8.DecodeRuneInString(s)
+	switch {
+	case r >= 0x1F32D && r <= 0x1F393, r >= 0x1F3A0 && r <= 0x1F3F0, r >= 0x1F400 && r <= 0x1F43E,
+		r >= 0x1F950 && r <= 0x1F96F, r >= 0x1F980 && r <= 0x1F9C0:
+		return true
+	}
+	switch r {
+	case '☀', '☕', '⚽', '⚾', '⛄', '⛺', '✈', '❄', '🌈', '🌞', '🎶', '🎵', '📅', '📆', '📧', '📩', '📨', '💌', '💸', '💵', '💶', '💰', '🗑', '🚗', '🚕', '🚲', '🏠', '🛒':
+		return true
+	}
+	return false
+}
+
 // isBoth is the last word of "both" in some language: an echo of "2 tickets".
 func isBoth(w string) bool {
 	switch w {
@@ -323,6 +354,13 @@ func (a *analysis) particle(t *table, i int) bool {
 func (a *analysis) sameTime(l *lexicon, i int) bool {
 	w := a.tokens[i].text
 	if name := l.same[w]; name != "" {
+		if from, to := partOfDay(name); to > 0 {
+			for k := range a.label.tokens {
+				if m, open, n := clock(a.label.tokens, k); n > 0 && !open && m >= from*60 && m < to*60 {
+					return true
+				}
+			}
+		}
 		for k := range a.label.tokens {
 			if l.same[a.label.tokens[k].text] == name {
 				return true
@@ -335,6 +373,19 @@ func (a *analysis) sameTime(l *lexicon, i int) bool {
 		return i > 0 && a.tokens[i-1].kind == numberToken && a.classifyUnlisted(l, i-1) == kindEcho
 	}
 	return false
+}
+
+// partOfDay gives the hours that a part of the day spans.
+func partOfDay(name string) (from, to int) {
+	switch name {
+	case "morning":
+		return 5, 12
+	case "afternoon":
+		return 12, 18
+	case "evening":
+		return 17, 24
+	}
+	return 0, 0
 }
 
 // clock reads the time of day that starts at toks[i]: minutes after midnight,
@@ -435,6 +486,11 @@ func (a *analysis) classifyUnlisted(l *lexicon, i int) kind {
 		return kindNumber
 	case label.nouns != 0 && label.nouns&l.nouns[tok.text] != 0:
 		return kindEcho
+	case tok.kind == symbolToken && isDecoration(tok.text):
+		return kindFiller
+	case len(tok.text) > 3 && (tok.text[0] == 'l' || tok.text[0] == 'd') && l.nouns[tok.text] == 0 &&
+		(label.echoes(tok.text[1:]) || label.nouns&l.nouns[tok.text[1:]] != 0):
+		return kindEcho // "l'invitation", "l'appel": the apostrophe is folded away
 	case a.particleOfVerb(i):
 		return kindFunction
 	case label.plain && i >= 0 && tok.text == label.tokens[0].text:

@@ -77,8 +77,9 @@ type table struct {
 
 // lexicon is everything that was read from lexicon/.
 type lexicon struct {
-	tables   []table // by index in languages
-	known    map[string]uint16
+	tables   []table           // by index in languages
+	known    map[string]uint16 // words to languages, bit per language
+	own      map[string]uint16 // the same, without what every language has in common
 	cjk      *cjkSet
 	verbs    map[string]uint64 // any language; phrases joined by spaces
 	nouns    map[string]uint64 // bit per group
@@ -124,6 +125,7 @@ func loadLexicon() *lexicon {
 	l := &lexicon{
 		tables:   make([]table, len(languages)),
 		known:    map[string]uint16{},
+		own:      map[string]uint16{},
 		cjk:      &cjkSet{words: map[string]struct{}{}},
 		verbs:    map[string]uint64{},
 		nouns:    map[string]uint64{},
@@ -144,7 +146,6 @@ func loadLexicon() *lexicon {
 		timed: l.familyBits("send", "pay", "publish", "forward", "call", "run"),
 	}
 	for i, lang := range languages {
-		l.loadKinds(i, "common")
 		l.loadKinds(i, lang)
 		if lang == "hi" {
 			// Written in two scripts and mixed with English words, though not
@@ -153,6 +154,12 @@ func loadLexicon() *lexicon {
 			l.loadKinds(i, "en", kindFunction)
 			l.mergeVerbs(i, 0)
 		}
+	}
+	for w, in := range l.known {
+		l.own[w] = in
+	}
+	for i := range languages {
+		l.loadKinds(i, "common")
 	}
 	for i := range l.tables {
 		for first, ps := range l.tables[i].phrases {
@@ -382,7 +389,7 @@ func (t *table) match(toks []token, i int) (e entry, n int) {
 // which a pronoun hangs on it.
 func (t *table) withoutClitic(w string) entry {
 	if t.clitics {
-		for _, c := range [...]string{"selo", "sela", "melo", "mela", "glielo", "lo", "la", "los", "las", "le", "les", "li", "gli", "ne"} {
+		for _, c := range [...]string{"selo", "sela", "melo", "mela", "glielo", "lo", "la", "los", "las", "le", "les", "li", "gli", "ne", "nos", "me"} {
 			if base, ok := strings.CutSuffix(w, c); ok && len(base) >= 3 {
 				if e, ok := t.words[base]; ok && e.verbs != 0 {
 					return e
