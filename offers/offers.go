@@ -223,14 +223,15 @@ type Run struct {
 	ParentID    string    `json:"-"`
 	RootID      string    `json:"-"`
 	CreatedAt   time.Time `json:"-"`
+	ExpiresAt   time.Time `json:"expires_at"`
 }
 
 // Cause says why a run started. Exactly one field is set; a run behind POST /v1/offers has Offer.
 type Cause struct {
-	MessageID   string `json:"message_id,omitempty"`
-	ParentRunID string `json:"parent_run_id,omitempty"`
-	Schedule    string `json:"schedule,omitempty"`
-	Offer       bool   `json:"offer,omitempty"`
+	MessageID   string       `json:"message_id,omitempty"`
+	ParentRunID string       `json:"parent_run_id,omitempty"`
+	Schedule    *ScheduleRef `json:"schedule,omitempty"`
+	Offer       bool         `json:"offer,omitempty"`
 }
 
 // EventType names what an agent is told.

@@ -62,6 +62,10 @@ func (s *Service) Propose(ctx context.Context, r Request) (op Operation, again b
 func (s *Service) plan(p Proposal, f Facts) (Plan, error) {
 	op := gate.Operation{Kind: gate.Kind(p.Kind), Tool: p.Tool, Args: p.Args}
 	plan := Plan{Decision: gate.Decide(op, f.Turn(), s.policy)}
+	plan.Taints = plan.Decision.Answer != gate.Refuse && s.policy.ReadsUntrusted(op)
+	if plan.Decision.Answer == gate.Allow && op.Kind == gate.KindOutboundMessage {
+		return s.say(plan, f, p)
+	}
 	if plan.Decision.Answer != gate.Ask {
 		return plan, nil
 	}
@@ -87,6 +91,31 @@ func (s *Service) plan(p Proposal, f Facts) (Plan, error) {
 	plan.Offer = d
 	return plan, nil
 }
+
+// say renders an agent's text to its own person. It is marked as the agent's, so that it cannot pass for an offer.
+func (s *Service) say(plan Plan, f Facts, p Proposal) (Plan, error) {
+	args, err := decode(p.Args)
+	text, ok := args["text"].(string)
+	if err != nil || !ok {
+		return plan, fmt.Errorf("%w: want text", ErrArgsInvalid)
+	}
+	plan.Say = block(text)
+	if n := utf16Len(plan.Say); n > s.limit(f.Address.Channel())-questionRoom {
+		return plan, fmt.Errorf("%w: %d characters", ErrCannotBeShown, n)
+	}
+	return plan, nil
+}
+
+// questionRoom is kept free in an agent's text for the question of an open offer at its end.
+const questionRoom = 600
+
+// Check answers what the gate would say, and stores nothing.
+func (s *Service) Check(f Facts, op gate.Operation) gate.Decision {
+	return gate.Decide(op, f.Turn(), s.policy)
+}
+
+// Policy is what the service decides by.
+func (s *Service) Policy() *gate.Policy { return s.policy }
 
 // Turn is what the gate is told of the run. Authority is the run's, and never more than the person has now.
 func (f Facts) Turn() gate.Turn {

@@ -41,11 +41,13 @@ func Show(op gate.Operation, policy *gate.Policy, limit int) (Shown, error) {
 	s := Shown{Label: label(op, parts, policy), AskLine: askLine(op, parts, policy)}
 	b.WriteString(s.AskLine)
 	s.Text = b.String()
-	if n := len(utf16.Encode([]rune(s.Text))); n > limit {
+	if n := utf16Len(s.Text); n > limit {
 		return Shown{}, fmt.Errorf("%w: %d characters, and %d go out as one text", ErrCannotBeShown, n, limit)
 	}
 	return s, nil
 }
+
+func utf16Len(s string) int { return len(utf16.Encode([]rune(s))) }
 
 func showPart(b *strings.Builder, op gate.Operation, policy *gate.Policy, i, of int) error {
 	args, err := decode(op.Args)

@@ -21,6 +21,8 @@ type Store interface {
 	Inbox
 	Line
 	Sweeper
+	Runs
+	Confirms
 
 	// Operation returns one operation with its offer. Errors: ErrNotFound.
 	Operation(ctx context.Context, accountID, id string) (Operation, error)
@@ -100,6 +102,8 @@ type Facts struct {
 type Plan struct {
 	Decision gate.Decision
 	Offer    *Draft
+	Taints   bool   // from now on the run and all of its root have read what a stranger may have written
+	Say      string // an allowed text to the run's own person: the service sends it and the operation has succeeded
 }
 
 // Draft is the part of an offer that code composed.
@@ -134,6 +138,7 @@ type FinishRequest struct {
 	OperationID string
 	Result      Result // At is the store's to set
 	Receipt     string // the text to the person; empty: none
+	SetsUp      string // name of the schedule that a success sets up; empty: none
 }
 
 // Inbox is the way of one inbound message to one outcome.
@@ -206,6 +211,7 @@ func (r Received) LogValue() slog.Value {
 type ReadingRecord struct {
 	Class  string             `json:"class"` // after guards
 	P      map[string]float64 `json:"p"`
+	RawP   float64            `json:"raw_p"` // of confirm, before guards
 	Guards []string           `json:"guards,omitempty"`
 	Reader string             `json:"reader"` // fingerprint
 }
@@ -219,6 +225,7 @@ type ConsumeRequest struct {
 	Closer    Closer
 	Reading   ReadingRecord
 	Tiers     []string // that hold the offer's capability
+	Names     bool     // the words name this offer and no other, so that texts which cross leave no doubt
 	MinRead   time.Duration
 }
 
@@ -311,6 +318,7 @@ const (
 	TextShow    TextKind = "show"
 	TextReask   TextKind = "reask"
 	TextReceipt TextKind = "receipt"
+	TextMessage TextKind = "message" // of the agent, to its own person
 	TextNotice  TextKind = "notice"
 )
 

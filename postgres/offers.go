@@ -140,7 +140,21 @@ const consumeLock = `SELECT 1 FROM threads WHERE person_id = $1 FOR NO KEY UPDAT
 
 // consume is the yes. Its UPDATE of offers holds every condition; ledger row, events, operation, message and the
 // thread's head follow from the row that it returns, and from nothing else.
-const consume = `WITH t AS (SELECT person_id, messages, ledger, head FROM threads WHERE person_id = $1),
+const consume = consumeHead + `
+    AND m.decided_at IS NULL                                        -- mutant: consume.message_undecided
+    AND last.offer_id = o.id                                        -- mutant: consume.last_text
+    AND last.state = 'accepted'                                     -- mutant: consume.last_accepted
+    AND NOT EXISTS (SELECT 1 FROM offers y WHERE y.person_id = $1 AND y.state IN ('sending', 'open') AND y.id <> $3) -- mutant: consume.only_one` + consumeTail
+
+// consumeCited is the yes that a main model cites: what code may leave open (which offer, and whether its question was
+// the last thing on the screen) is replaced by what a model must not bring along (another run, taint).
+const consumeCited = consumeHead + `
+    AND m.decided_at IS NOT NULL                                    -- mutant: cited.decided
+    AND r.id = $18                                                  -- mutant: cited.own_run
+    AND NOT r.tainted                                               -- mutant: cited.untainted
+    AND NOT EXISTS (SELECT 1 FROM offers y WHERE y.consumed_by = m.id) -- mutant: cited.unused` + consumeTail
+
+const consumeHead = `WITH t AS (SELECT person_id, messages, ledger, head FROM threads WHERE person_id = $1),
 last AS (SELECT offer_id, state FROM texts WHERE person_id = $1 AND state <> 'rejected' ORDER BY number DESC LIMIT 1),
 c AS (
   UPDATE offers o SET state = 'consumed', closed_at = cs_now(), closed_by = $4, consumed_by = m.id
@@ -148,7 +162,6 @@ c AS (
   WHERE o.id = $3 AND m.id = $2 AND r.id = m.run_id AND p.id = t.person_id
     AND o.person_id = t.person_id                                   -- mutant: consume.person
     AND m.person_id = t.person_id                                   -- mutant: consume.message_person
-    AND m.decided_at IS NULL                                        -- mutant: consume.message_undecided
     AND p.state = 'active'                                          -- mutant: consume.active
     AND p.tier = ANY($5)                                            -- mutant: consume.tier
     AND o.address = m.address                                       -- mutant: consume.address
@@ -159,11 +172,10 @@ c AS (
     AND o.args_sha256 = $6                                          -- mutant: consume.args
     AND o.binding_sha256 = $7                                       -- mutant: consume.binding
     AND m.number = t.messages                                       -- mutant: consume.newest
-    AND last.offer_id = o.id                                        -- mutant: consume.last_text
-    AND last.state = 'accepted'                                     -- mutant: consume.last_accepted
-    AND NOT EXISTS (SELECT 1 FROM offers y WHERE y.person_id = $1 AND y.state IN ('sending', 'open') AND y.id <> $3) -- mutant: consume.only_one
     AND m.received_at >= o.asked_at + $8::interval                  -- mutant: consume.min_read
-    AND (m.received_at >= o.asked_at + $9::interval OR NOT EXISTS (SELECT 1 FROM offers y WHERE y.person_id = $1 AND y.id <> $3 AND y.sent_at IS NOT NULL AND y.state <> 'undeliverable' AND coalesce(y.closed_at > o.asked_at - $10::interval, true))) -- mutant: consume.crossed
+    AND ($17 OR m.received_at >= o.asked_at + $9::interval OR NOT EXISTS (SELECT 1 FROM offers y WHERE y.person_id = $1 AND y.id <> $3 AND y.sent_at IS NOT NULL AND y.state <> 'undeliverable' AND coalesce(y.closed_at > o.asked_at - $10::interval, true))) -- mutant: consume.crossed`
+
+const consumeTail = `
   RETURNING o.operation_id, o.account_id, o.closed_at, o.settle_us),
 l AS (
   INSERT INTO ledger (account_id, person_id, number, at, kind, operation_id, body, prev, hash)
@@ -183,6 +195,15 @@ SELECT EXISTS (SELECT 1 FROM offers q WHERE q.person_id = $1 AND q.state = 'queu
 
 // Consume implements [offers.Inbox].
 func (s *Store) Consume(ctx context.Context, c offers.ConsumeRequest) (offers.Win, error) {
+	return s.consume(ctx, consume, c)
+}
+
+// ConsumeCited implements [offers.Confirms].
+func (s *Store) ConsumeCited(ctx context.Context, c offers.ConsumeRequest) (offers.Win, error) {
+	return s.consume(ctx, consumeCited, c, c.RunID)
+}
+
+func (s *Store) consume(ctx context.Context, query string, c offers.ConsumeRequest, more ...any) (offers.Win, error) {
 	op, eff, err := c.Won()
 	if err != nil {
 		return offers.Win{}, err
@@ -202,8 +223,9 @@ func (s *Store) Consume(ctx context.Context, c offers.ConsumeRequest) (offers.Wi
 	var won []bool
 	var b pgx.Batch
 	b.Queue(consumeLock, c.PersonID).Exec(discard)
-	b.Queue(consume, c.PersonID, c.MessageID, c.Offer.ID, eff.Closer, c.Tiers, sum[:], c.Offer.BindingSHA256[:],
-		c.MinRead, offers.CrossFactor*c.MinRead, offers.CrossWindow, eff.Ledger, string(eff.State), reading, ids, types, data).
+	args := []any{c.PersonID, c.MessageID, c.Offer.ID, eff.Closer, c.Tiers, sum[:], c.Offer.BindingSHA256[:],
+		c.MinRead, offers.CrossFactor * c.MinRead, offers.CrossWindow, eff.Ledger, string(eff.State), reading, ids, types, data, c.Names}
+	b.Queue(query, append(args, more...)...).
 		Query(func(rows pgx.Rows) (err error) {
 			won, err = pgx.CollectRows(rows, pgx.RowTo[bool])
 			return err
@@ -311,11 +333,6 @@ func (s *Store) CloseByReply(ctx context.Context, c offers.CloseRequest) (offers
 	})
 	if errors.Is(err, errNotClosed) {
 		_, err = s.explain(ctx, offers.ConsumeRequest{Offer: c.Offer, MessageID: c.MessageID, PersonID: c.PersonID})
-		var r *offers.Refusal
-		// A no needs no tier: what explain says of tiers is not why.
-		if errors.As(err, &r) && r.Why == offers.WhyTier {
-			r.Why = offers.WhyUnexplained
-		}
 	}
 	if err != nil {
 		return o, fmt.Errorf("close by reply: %w", err)
@@ -462,6 +479,11 @@ func (s *Store) Finish(ctx context.Context, f offers.FinishRequest) (offers.Oper
 		}
 		if err := th.event(offers.OperationClosed, offers.OperationData{Operation: op}); err != nil {
 			return err
+		}
+		if f.SetsUp != "" && op.State == offers.OpSucceeded {
+			if err := th.setUp(ctx, op, f.SetsUp); err != nil {
+				return err
+			}
 		}
 		if op.Offer == nil || f.Receipt == "" {
 			return nil

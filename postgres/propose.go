@@ -52,7 +52,7 @@ func (s *Store) propose(ctx context.Context, tx pgx.Tx, opID string, p offers.Pr
 	if th.accountID != p.AccountID {
 		return offers.ErrNotFound
 	}
-	if run != nil && !th.now.Before(run.CreatedAt.Add(offers.RunTTL)) {
+	if run != nil && !th.now.Before(run.ExpiresAt) {
 		return offers.ErrRunExpired
 	}
 	f := offers.Facts{Now: th.now, OperationID: opID}
@@ -90,10 +90,9 @@ func (s *Store) propose(ctx context.Context, tx pgx.Tx, opID string, p offers.Pr
 func proposer(ctx context.Context, tx pgx.Tx, p offers.Proposal) (personID string, run *offers.Run, err error) {
 	switch {
 	case p.RunID != "":
-		run = &offers.Run{AccountID: p.AccountID}
-		err = tx.QueryRow(ctx, `SELECT id, person_id, tier, interactive, tainted, cause, coalesce(parent_id::text, ''), root_id, created_at
-			FROM runs WHERE id = $1 AND account_id = $2`, p.RunID, p.AccountID).
-			Scan(&run.ID, &run.PersonID, &run.Tier, &run.Interactive, &run.Tainted, &run.Cause, &run.ParentID, &run.RootID, &run.CreatedAt)
+		var r offers.Run
+		r, err = oneRun(ctx, tx, `WHERE r.id = $1 AND r.account_id = $2`, p.RunID, p.AccountID)
+		run = &r
 		personID = run.PersonID
 	case p.PersonID != "":
 		err = tx.QueryRow(ctx, `SELECT id FROM people WHERE id = $1 AND account_id = $2`, p.PersonID, p.AccountID).Scan(&personID)
@@ -153,10 +152,20 @@ func (th *thread) store(ctx context.Context, p offers.Proposal, f offers.Facts, 
 	if err != nil {
 		return err
 	}
+	if plan.Taints {
+		if err := th.taint(ctx, f.Run.RootID); err != nil {
+			return err
+		}
+	}
 	kind, body := offers.DecisionRecord(row)
 	if plan.Offer == nil {
 		if err := th.record(kind, row.ID, body); err != nil {
 			return err
+		}
+		if plan.Say != "" {
+			if err := th.sayFor(ctx, row, plan.Say); err != nil {
+				return err
+			}
 		}
 		return th.flush(ctx)
 	}

@@ -89,6 +89,7 @@ type thread struct {
 	texts     int64
 	rows      int64
 	head      offers.Digest
+	lastText  string // id of the text that was put in line last
 	ledger    []ledger.Row
 	batch     pgx.Batch
 }
@@ -150,9 +151,10 @@ func (th *thread) event(t offers.EventType, data any) error {
 // text puts a text in the person's line.
 func (th *thread) text(kind offers.TextKind, offerID string, addr, our people.Address, body string) {
 	th.texts++
+	th.lastText = offers.NewID()
 	th.batch.Queue(`INSERT INTO texts (id, account_id, person_id, number, kind, offer_id, address, our_number, body, state, queued_at)
 		VALUES ($1, $2, $3, $4, $5, nullif($6, '')::uuid, $7, $8, $9, 'queued', $10)`,
-		offers.NewID(), th.accountID, th.personID, th.texts, string(kind), offerID, string(addr), string(our), body, th.now)
+		th.lastText, th.accountID, th.personID, th.texts, string(kind), offerID, string(addr), string(our), body, th.now)
 }
 
 // flush writes ledger rows first, so that a failure there is known for what it is, then everything that was queued.

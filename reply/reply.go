@@ -201,7 +201,7 @@ func data(r offers.Received, v classifier.Verdict, out outcome) offers.ReplyData
 }
 
 func record(v classifier.Verdict, fingerprint string) offers.ReadingRecord {
-	rec := offers.ReadingRecord{Class: v.Reading.Class.String(), P: make(map[string]float64, classifier.Classes), Guards: v.Guards, Reader: fingerprint}
+	rec := offers.ReadingRecord{Class: v.Reading.Class.String(), P: make(map[string]float64, classifier.Classes), RawP: v.Raw.P[classifier.Confirm], Guards: v.Guards, Reader: fingerprint}
 	for c, p := range v.Reading.P {
 		rec.P[classifier.Class(c).String()] = p //nolint:gosec // an index of a small array
 	}

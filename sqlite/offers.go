@@ -126,13 +126,26 @@ func oneOperation(q session, accountID, id string) (offers.Operation, error) {
 
 // consume is the yes. It holds every condition; ledger row, events, operation, message and the thread's head follow
 // from the row that it returns, and from nothing else.
-const consume = `WITH last AS (SELECT offer_id, state FROM texts WHERE person_id = ?1 AND state <> 'rejected' ORDER BY number DESC LIMIT 1)
+const consume = consumeHead + `
+    AND m.decided_at IS NULL                                        -- mutant: consume.message_undecided
+    AND last.offer_id = o.id                                        -- mutant: consume.last_text
+    AND last.state = 'accepted'                                     -- mutant: consume.last_accepted
+    AND NOT EXISTS (SELECT 1 FROM offers y WHERE y.person_id = ?1 AND y.state IN ('sending', 'open') AND y.id <> ?3) -- mutant: consume.only_one` + consumeTail
+
+// consumeCited is the yes that a main model cites: what code may leave open (which offer, and whether its question was
+// the last thing on the screen) is replaced by what a model must not bring along (another run, taint).
+const consumeCited = consumeHead + `
+    AND m.decided_at IS NOT NULL                                    -- mutant: cited.decided
+    AND r.id = ?13                                                  -- mutant: cited.own_run
+    AND NOT r.tainted                                               -- mutant: cited.untainted
+    AND NOT EXISTS (SELECT 1 FROM offers y WHERE y.consumed_by = m.id) -- mutant: cited.unused` + consumeTail
+
+const consumeHead = `WITH last AS (SELECT offer_id, state FROM texts WHERE person_id = ?1 AND state <> 'rejected' ORDER BY number DESC LIMIT 1)
 UPDATE offers AS o SET state = 'consumed', closed_at = ?11, closed_by = ?4, consumed_by = m.id
   FROM threads t, last, messages m, runs r, people p
   WHERE t.person_id = ?1 AND o.id = ?3 AND m.id = ?2 AND r.id = m.run_id AND p.id = t.person_id
     AND o.person_id = t.person_id                                   -- mutant: consume.person
     AND m.person_id = t.person_id                                   -- mutant: consume.message_person
-    AND m.decided_at IS NULL                                        -- mutant: consume.message_undecided
     AND p.state = 'active'                                          -- mutant: consume.active
     AND p.tier IN (SELECT value FROM json_each(?5))                 -- mutant: consume.tier
     AND o.address = m.address                                       -- mutant: consume.address
@@ -143,11 +156,10 @@ UPDATE offers AS o SET state = 'consumed', closed_at = ?11, closed_by = ?4, cons
     AND o.args_sha256 = ?6                                          -- mutant: consume.args
     AND o.binding_sha256 = ?7                                       -- mutant: consume.binding
     AND m.number = t.messages                                       -- mutant: consume.newest
-    AND last.offer_id = o.id                                        -- mutant: consume.last_text
-    AND last.state = 'accepted'                                     -- mutant: consume.last_accepted
-    AND NOT EXISTS (SELECT 1 FROM offers y WHERE y.person_id = ?1 AND y.state IN ('sending', 'open') AND y.id <> ?3) -- mutant: consume.only_one
     AND m.received_at >= o.asked_at + ?8                            -- mutant: consume.min_read
-    AND (m.received_at >= o.asked_at + ?9 OR NOT EXISTS (SELECT 1 FROM offers y WHERE y.person_id = ?1 AND y.id <> ?3 AND y.sent_at IS NOT NULL AND y.state <> 'undeliverable' AND coalesce(y.closed_at > o.asked_at - ?10, true))) -- mutant: consume.crossed
+    AND (?12 OR m.received_at >= o.asked_at + ?9 OR NOT EXISTS (SELECT 1 FROM offers y WHERE y.person_id = ?1 AND y.id <> ?3 AND y.sent_at IS NOT NULL AND y.state <> 'undeliverable' AND coalesce(y.closed_at > o.asked_at - ?10, true))) -- mutant: consume.crossed`
+
+const consumeTail = `
   RETURNING operation_id, settle_us`
 
 // won is the row that consume returns.
@@ -163,6 +175,15 @@ var errNotConsumed = errors.New("no offer consumed")
 
 // Consume implements [offers.Inbox].
 func (s *Store) Consume(ctx context.Context, c offers.ConsumeRequest) (offers.Win, error) {
+	return s.consume(ctx, consume, c)
+}
+
+// ConsumeCited implements [offers.Confirms].
+func (s *Store) ConsumeCited(ctx context.Context, c offers.ConsumeRequest) (offers.Win, error) {
+	return s.consume(ctx, consumeCited, c, fold(c.RunID))
+}
+
+func (s *Store) consume(ctx context.Context, query string, c offers.ConsumeRequest, more ...any) (offers.Win, error) {
 	op, eff, err := c.Won()
 	if err != nil {
 		return offers.Win{}, err
@@ -181,8 +202,9 @@ func (s *Store) Consume(ctx context.Context, c offers.ConsumeRequest) (offers.Wi
 	}
 	win := offers.Win{Offer: *op.Offer, Operation: op}
 	err = s.write(ctx, func(q session, now time.Time) error {
-		rows, err := all(q, scanWon, consume, c.PersonID, c.MessageID, c.Offer.ID, string(eff.Closer), string(tiers), sum[:], c.Offer.BindingSHA256[:],
-			c.MinRead.Microseconds(), (offers.CrossFactor * c.MinRead).Microseconds(), offers.CrossWindow.Microseconds(), now.UnixMicro())
+		args := []any{c.PersonID, c.MessageID, c.Offer.ID, string(eff.Closer), string(tiers), sum[:], c.Offer.BindingSHA256[:],
+			c.MinRead.Microseconds(), (offers.CrossFactor * c.MinRead).Microseconds(), offers.CrossWindow.Microseconds(), now.UnixMicro(), c.Names}
+		rows, err := all(q, scanWon, query, append(args, more...)...)
 		if err != nil {
 			return err
 		}
@@ -318,11 +340,6 @@ func (s *Store) CloseByReply(ctx context.Context, c offers.CloseRequest) (offers
 	})
 	if errors.Is(err, errNotClosed) {
 		_, err = s.explain(ctx, offers.ConsumeRequest{Offer: c.Offer, MessageID: c.MessageID, PersonID: c.PersonID})
-		var r *offers.Refusal
-		// A no needs no tier: what explain says of tiers is not why.
-		if errors.As(err, &r) && r.Why == offers.WhyTier {
-			r.Why = offers.WhyUnexplained
-		}
 	}
 	if err != nil {
 		return o, fmt.Errorf("close by reply: %w", err)
@@ -474,6 +491,11 @@ func (s *Store) Finish(ctx context.Context, f offers.FinishRequest) (offers.Oper
 		}
 		if err := th.event(offers.OperationClosed, offers.OperationData{Operation: op}); err != nil {
 			return err
+		}
+		if f.SetsUp != "" && op.State == offers.OpSucceeded {
+			if err := th.setUp(op, f.SetsUp); err != nil {
+				return err
+			}
 		}
 		if op.Offer == nil || f.Receipt == "" {
 			return nil

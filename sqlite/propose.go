@@ -54,7 +54,7 @@ func propose(q session, now time.Time, opID string, p offers.Proposal, decide fu
 	if th.accountID != p.AccountID {
 		return offers.ErrNotFound
 	}
-	if run != nil && !now.Before(run.CreatedAt.Add(offers.RunTTL)) {
+	if run != nil && !now.Before(run.ExpiresAt) {
 		return offers.ErrRunExpired
 	}
 	f := offers.Facts{Now: now, OperationID: opID}
@@ -104,16 +104,9 @@ func (th *thread) newRun(tier string) (*offers.Run, error) {
 func proposer(q session, p offers.Proposal) (personID string, run *offers.Run, err error) {
 	switch {
 	case p.RunID != "":
-		run = &offers.Run{AccountID: p.AccountID}
-		var cause []byte
-		var created int64
-		err = q.one(`SELECT id, person_id, tier, interactive, tainted, cause, coalesce(parent_id, ''), root_id, created_at
-			FROM runs WHERE id = ?1 AND account_id = ?2`, []any{p.RunID, p.AccountID},
-			&run.ID, &run.PersonID, &run.Tier, &run.Interactive, &run.Tainted, &cause, &run.ParentID, &run.RootID, &created)
-		if err == nil {
-			err = json.Unmarshal(cause, &run.Cause)
-		}
-		personID, run.CreatedAt = run.PersonID, at(created)
+		var r offers.Run
+		r, err = oneRun(q, runByID, p.RunID, p.AccountID)
+		run, personID = &r, r.PersonID
 	case p.PersonID != "":
 		err = q.one(`SELECT id FROM people WHERE id = ?1 AND account_id = ?2`, []any{p.PersonID, p.AccountID}, &personID)
 	default:
@@ -156,9 +149,17 @@ func (th *thread) store(p offers.Proposal, f offers.Facts, plan offers.Plan) err
 	if err != nil {
 		return err
 	}
+	if plan.Taints {
+		if err := taint(th.session, f.Run.RootID); err != nil {
+			return err
+		}
+	}
 	kind, body := offers.DecisionRecord(op)
 	if plan.Offer == nil {
-		return th.record(kind, op.ID, body)
+		if err := th.record(kind, op.ID, body); err != nil || plan.Say == "" {
+			return err
+		}
+		return th.sayFor(op, plan.Say)
 	}
 	if d.Answer != gate.Ask {
 		return fmt.Errorf("an offer for the decision %v", d.Answer)

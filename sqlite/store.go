@@ -343,6 +343,7 @@ type thread struct {
 	texts     int64
 	rows      int64
 	head      offers.Digest
+	lastText  string // id of the text that was put in line last
 }
 
 // inThread runs fn with the person's thread, writes its row and commits. Errors of fn go out as they are.
@@ -413,9 +414,10 @@ func (th *thread) newEvent(e offers.NewEvent) error {
 // text puts a text in the person's line.
 func (th *thread) text(kind offers.TextKind, offerID string, addr, our people.Address, body string) error {
 	th.texts++
+	th.lastText = offers.NewID()
 	_, err := th.exec(`INSERT INTO texts (id, account_id, person_id, number, kind, offer_id, address, our_number, body, state, queued_at)
 		VALUES (?1, ?2, ?3, ?4, ?5, nullif(?6, ''), ?7, ?8, ?9, 'queued', ?10)`,
-		offers.NewID(), th.accountID, th.personID, th.texts, string(kind), offerID, string(addr), string(our), body, th.now.UnixMicro())
+		th.lastText, th.accountID, th.personID, th.texts, string(kind), offerID, string(addr), string(our), body, th.now.UnixMicro())
 	return err
 }
 
