@@ -201,6 +201,8 @@ func (a *analysis) classify(l *lexicon, t *table, i int) (kind, int) {
 		e, n = first, 1 // the phrase is another action's; its first word may be this one's
 	}
 	switch {
+	case tok.text == "दो" && tok.start:
+		return kindNumber, 1 // first it is "two", after a verb it is "please"
 	case n == 0 && (tok.kind == numberToken || l.numbers[tok.text] != ""):
 		if k := a.sameClock(i); k > 0 {
 			return kindEcho, k
@@ -222,6 +224,8 @@ func (a *analysis) classify(l *lexicon, t *table, i int) (kind, int) {
 		return max(first.kind, kindFunction), 1
 	case label.plain && n == 1 && tok.text == label.tokens[0].text && !e.kind.cue():
 		return kindVerb, 1
+	case e.kind == kindLoss && a.loses():
+		return kindFiller, n
 	case e.kind.cue():
 		// An echo of the label excuses names of time and the like, never a no,
 		// a wait, an if or a question.
@@ -513,7 +517,7 @@ func (a *analysis) sameNumber(l *lexicon, i int, n string) bool {
 		}
 	}
 	if i+1 < len(a.tokens) && !a.tokens[i+1].start && a.tokens[i+1].kind == wordToken {
-		if w := a.tokens[i+1].text; l.nouns[w] != 0 || a.label.echoes(w) {
+		if w := a.tokens[i+1].text; l.nouns[w] != 0 || a.label.echoes(w) && l.tables[0].words[w].kind == kindUnknown {
 			after = w
 		}
 	}

@@ -223,7 +223,7 @@ func (a *analysis) sentenceBetween(from, to int) bool {
 }
 
 // guardNegation: a no of any kind.
-func guardNegation(a *analysis) bool { return a.any(kindNegation) }
+func guardNegation(a *analysis) bool { return a.any(kindNegation) || a.any(kindLoss) }
 
 // guardStop: wait, cancel, later, I did it myself.
 func guardStop(a *analysis) bool { return a.any(kindStop) }
@@ -254,8 +254,28 @@ func (a *analysis) laughs() bool {
 // guardCondition: if, once, only, unless.
 func guardCondition(a *analysis) bool { return a.any(kindCondition) }
 
-// guardChange: but, instead, cc, another.
-func guardChange(a *analysis) bool { return a.any(kindChange) }
+// guardChange: but, instead, cc, another; and "on" to an offer to turn off.
+func guardChange(a *analysis) bool {
+	if a.any(kindChange) {
+		return true
+	}
+	for _, pair := range opposites {
+		for k, w := range pair {
+			if !a.label.has(w) || a.label.has(pair[1-k]) {
+				continue
+			}
+			for i := range a.tokens {
+				if a.tokens[i].text == pair[1-k] && (i == 0 || a.tokens[i-1].text != "go" && a.tokens[i-1].text != "come") {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}
+
+// opposites turn an action around.
+var opposites = [...][2]string{{"on", "off"}, {"up", "down"}, {"open", "close"}, {"lock", "unlock"}, {"enable", "disable"}, {"raise", "lower"}}
 
 // guardAmount: a number that the label does not have, "some" of a given number,
 // "everything" where a part was offered for deletion.
@@ -492,7 +512,7 @@ func (a *analysis) between(from, to int) bool {
 // guardMixedSignals: yes and no in one breath.
 func guardMixedSignals(a *analysis) bool {
 	yes := a.any(kindAssent) || a.any(kindApprove) || a.any(kindGo)
-	return yes && (a.any(kindNegation) || a.any(kindStop) || a.any(kindIdiom))
+	return yes && (guardNegation(a) || a.any(kindStop) || a.any(kindIdiom))
 }
 
 // guardAcknowledgement: "got it", "thanks", "no problem": the text was seen.
@@ -522,7 +542,7 @@ func (a *analysis) onlyPleased() bool {
 				"legal", "bello", "mooi", "accha", "acha", "achha", "अच्छा", "嗯", "恩":
 				pleased = true
 			case "ok", "okay", "alright", "all right", "good", "right", "super", "excellent", "wonderful", "fantastic",
-				"vale", "bien", "gut", "prima", "ta bom", "ta bem", "bom", "boa", "beleza", "bene", "va bene", "goed",
+				"vale", "bien", "gut", "prima", "ta", "ta bom", "ta bem", "bom", "boa", "beleza", "bene", "va bene", "goed",
 				"oke", "daccord", "dac", "ठीक", "ठीक है", "theek", "theek hai", "thik hai", "thik", "ji", "जी", "好的", "好", "好滴":
 				agreed++
 			default:

@@ -108,6 +108,8 @@ func TestGuard_Question(t *testing.T) {
 
 func TestGuard_Negation(t *testing.T) {
 	objects(t, "negation", payAcme, "yes do not pay it", "yes do pay it")
+	objects(t, "negation", payAcme, "i don't need it anymore, go ahead", "go ahead")
+	objects(t, "negation", "delete 14 old files", "no, delete them", "i don't need them anymore, delete them")
 	objects(t, "negation", payAcme, "nein", "ja")
 	objects(t, "negation", payAcme, "ok 👎", "ok 👍")
 	objects(t, "negation", payAcme, "noooo", "yesss")
@@ -136,6 +138,7 @@ func TestGuard_Condition(t *testing.T) {
 func TestGuard_Change(t *testing.T) {
 	objects(t, "change", "send email to Dana", "yes but send it", "yes send it")
 	objects(t, "change", "send email to Dana", "yes cc Dana", "yes Dana")
+	objects(t, "change", "turn off the porch light", "on is fine", "off is fine, do it")
 	objects(t, "change", "add milk to the list", "yes, another", "yes add it")
 }
 
@@ -144,6 +147,7 @@ func TestGuard_Amount(t *testing.T) {
 	objects(t, "amount", payAcme, "yes 412.01", "yes $412")
 	objects(t, "amount", "buy 2 tickets on March 4th", "yes 4 tickets", "yes 2 tickets")
 	objects(t, "amount", "book a table for 2 at 19:30", "yes, for 3", "yes, for two, 7:30 pm")
+	objects(t, "amount", "buy tickets for Harlan vs Dukes", "sure, just one for me", "sure, for me")
 	objects(t, "amount", "delete 14 old files", "yes delete everything", "yes delete them all")
 }
 

@@ -38,12 +38,13 @@ const (
 	kindIdiom
 	kindStop
 	kindNegation
+	kindLoss   // why a thing may go; a no to whatever is no loss
 	kindNumber // a number that the label does not have
 )
 
 var kindNames = [...]string{"unaccounted", "function", "filler", "courtesy", "ack", "approve", "go", "assent",
 	"echo", "action", "other action", "time", "third", "keep", "change", "question", "condition", "hedge", "idiom",
-	"stop", "negation", "number"}
+	"stop", "negation", "loss", "number"}
 
 func (k kind) String() string { return kindNames[k] }
 
