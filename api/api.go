@@ -19,8 +19,10 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
 
+	"github.com/countersign/countersign/gate"
 	"github.com/countersign/countersign/offers"
 	"github.com/countersign/countersign/people"
+	"github.com/countersign/countersign/reply"
 )
 
 // Limits of a call.
@@ -38,6 +40,13 @@ type KeyStore interface {
 // Proposer takes proposals; it is *offers.Service.
 type Proposer interface {
 	Propose(ctx context.Context, r offers.Request) (op offers.Operation, again bool, err error)
+	Check(f offers.Facts, op gate.Operation) gate.Decision
+	Policy() *gate.Policy
+}
+
+// Confirmer judges a main model's confirm; it is *reply.Confirmer.
+type Confirmer interface {
+	Confirm(ctx context.Context, r reply.ConfirmRequest) (offers.Win, error)
 }
 
 // Deps are what the API works with.
@@ -45,6 +54,7 @@ type Deps struct {
 	Keys     KeyStore
 	Store    offers.Store
 	Proposer Proposer
+	Confirms Confirmer
 	Wake     *offers.Wake
 	Log      *slog.Logger
 	Ready    func(ctx context.Context) error // nil: ready
@@ -85,6 +95,8 @@ func New(d Deps) http.Handler {
 	s.offers()
 	s.operations()
 	s.events()
+	s.runs()
+	s.gate()
 	page := docs(s.api.OpenAPI())
 	mux.HandleFunc("GET /docs", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")

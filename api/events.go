@@ -40,6 +40,9 @@ func (s *server) events() {
 		if limit == 0 {
 			limit = defaultEvents
 		}
+		if err := s.Store.Polled(ctx, key(ctx).ID); err != nil {
+			return nil, err
+		}
 		out := &eventPage{}
 		err = s.until(ctx, wait, func() (bool, error) {
 			list, next, err := s.Store.Events(ctx, key(ctx).AccountID, q.After, min(limit, maxEvents))

@@ -139,7 +139,7 @@ func (s *server) result(ctx context.Context, in *beginInput) (*operationOutput, 
 		receipt = offers.Receipt(*op.Offer, req.Status)
 	}
 	op, err = s.Store.Finish(ctx, offers.FinishRequest{
-		AccountID: key(ctx).AccountID, OperationID: in.ID, Receipt: receipt,
+		AccountID: key(ctx).AccountID, OperationID: in.ID, Receipt: receipt, SetsUp: offers.SetsUp(op, s.Proposer.Policy()),
 		Result: offers.Result{Status: req.Status, Output: stdjson.RawMessage(req.Output)},
 	})
 	if err != nil {

@@ -22,7 +22,7 @@ type Problem struct {
 	Detail string `json:"detail" doc:"one sentence; never a value that was sent"`
 
 	Decision    string     `json:"decision,omitempty" doc:"refuse, when the gate refused"`
-	Reason      string     `json:"reason,omitempty" doc:"the gate's reason code"`
+	Reason      string     `json:"reason,omitempty" doc:"the gate's reason code, or why a confirm was refused"`
 	OperationID string     `json:"operation_id,omitempty" doc:"the stored operation that was refused"`
 	State       string     `json:"state,omitempty" doc:"of the offer or operation, on a conflict"`
 	BegunAt     *time.Time `json:"begun_at,omitempty"`
@@ -49,6 +49,10 @@ func known(err error) *Problem {
 	if errors.As(err, &p) {
 		return p
 	}
+	var r *offers.Refusal
+	if errors.As(err, &r) {
+		return refusal(r)
+	}
 	for _, k := range []struct {
 		err    error
 		status int
@@ -68,6 +72,10 @@ func known(err error) *Problem {
 		{offers.ErrNotApproved, http.StatusConflict, "not_approved", "The operation is not approved, or its approval has lapsed."},
 		{offers.ErrNotBegun, http.StatusConflict, "not_begun", "The operation was not begun, so it has no result."},
 		{offers.ErrArgsInvalid, http.StatusBadRequest, "invalid_json", "The body is not one JSON object that can be kept exactly: no doubled names, valid UTF-8, numbers that lose no digits."},
+		{offers.ErrSelfConfirm, http.StatusForbidden, "self_confirm", "A run confirms only by its own message, and only untainted."},
+		{offers.ErrQuote, http.StatusUnprocessableEntity, "quote_not_in_message", "The quote must be the whole of the person's own words in the cited message."},
+		{offers.ErrMessageUsed, http.StatusConflict, "message_used", "The cited message has approved another offer."},
+		{offers.ErrNotAYes, http.StatusUnprocessableEntity, "not_a_yes", "The cited message was not read as a yes to this offer."},
 		{offers.ErrBadPosition, http.StatusBadRequest, "bad_request", "after is not a position that this feed gave out."},
 		{people.ErrBadAddress, http.StatusBadRequest, "bad_request", "address must be sms:+E.164, whatsapp:+E.164 or sim:name."},
 		{context.DeadlineExceeded, http.StatusServiceUnavailable, "unavailable", "This took too long. Try again."},
@@ -77,6 +85,21 @@ func known(err error) *Problem {
 		}
 	}
 	return nil
+}
+
+// refusal is what the conditional update says of a confirm.
+func refusal(r *offers.Refusal) *Problem {
+	p := problem(http.StatusConflict, "not_approved", "The offer cannot be approved by this message.")
+	switch r.Why {
+	case offers.WhyConsumed, offers.WhyClosed, offers.WhyExpired:
+		p = problem(http.StatusConflict, "offer_closed", "The offer is closed.")
+	case offers.WhySameRun:
+		p = problem(http.StatusForbidden, "self_confirm", "The run that proposed an offer cannot confirm it.")
+	case offers.WhyDecided:
+		p = problem(http.StatusConflict, "message_used", "The cited message has decided something else.")
+	}
+	p.Reason = string(r.Why)
+	return p
 }
 
 // conflict adds what the operation says of itself to a refusal about it.
