@@ -74,7 +74,7 @@ const (
 	FailedAddress    Failure = "address_refused" // the URL, or an address that its name has, is one that may not be called
 	FailedName       Failure = "dns"             // the name has no address
 	FailedTimeout    Failure = "timeout"         //
-	FailedTLS        Failure = "tls"             // no certificate that we trust
+	FailedTLS        Failure = "tls"             // no TLS there, or no certificate that we trust
 	FailedConnection Failure = "connection"      // refused, reset, or not HTTP
 )
 
