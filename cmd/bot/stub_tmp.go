@@ -1,4 +1,0 @@
-package main
-
-type demoCmd struct{}
-
