@@ -1,0 +1,25 @@
+-- +goose Up
+ALTER TABLE addresses ADD COLUMN opted_out_at timestamptz;   -- no text goes there while it is set
+ALTER TABLE messages ADD COLUMN opt_out text NOT NULL DEFAULT '';   -- the provider's own word: STOP, START or HELP
+
+-- What callbacks have said of a text; a rank never falls.
+ALTER TABLE texts ADD COLUMN delivery text NOT NULL DEFAULT '';
+ALTER TABLE texts ADD COLUMN delivery_rank int NOT NULL DEFAULT 0;
+
+-- The provider's id of every part of a text: callbacks and quoted replies name it.
+CREATE TABLE text_parts (
+  provider_id text PRIMARY KEY,
+  text_id uuid NOT NULL REFERENCES texts,
+  part int NOT NULL
+);
+CREATE INDEX text_parts_text ON text_parts (text_id);
+
+-- The page of an offer with a long body is found by the hash of a token that stands in the text alone.
+ALTER TABLE offers ADD COLUMN token_sha256 bytea UNIQUE;
+
+-- +goose Down
+ALTER TABLE offers DROP COLUMN token_sha256;
+DROP TABLE text_parts;
+ALTER TABLE texts DROP COLUMN delivery, DROP COLUMN delivery_rank;
+ALTER TABLE messages DROP COLUMN opt_out;
+ALTER TABLE addresses DROP COLUMN opted_out_at;
