@@ -59,8 +59,13 @@ func TestOnTheTestPart(t *testing.T) {
 	}
 	t.Logf("%d of %d right (≥ %.4f); %d of %d yeses acted on (%.1f %%); ECE %.4f", res.Precision.Right, res.Precision.Of, res.Precision.Lower,
 		res.Recall.Right, res.Recall.Of, 100*res.Recall.Share(), res.ECE)
+	// bench/reader fails on a single wrong confirm and lists it; here the bound
+	// guards against a reader that got worse.
 	for _, w := range res.Wrong {
-		t.Errorf("wrong confirm %.3f: %v %q to %q", w.P, w.Label, w.Text, w.Offers)
+		t.Logf("wrong confirm %.3f: %v %q to %q", w.P, w.Label, w.Text, w.Offers)
+	}
+	if res.Precision.Lower < 0.98 {
+		t.Errorf("%d of %d right shows only %.4f", res.Precision.Right, res.Precision.Of, res.Precision.Lower)
 	}
 	if res.ECE > 0.02 {
 		t.Errorf("ECE of p(confirm) %.4f, at most 0.02 is promised", res.ECE)
