@@ -58,7 +58,8 @@ func (s limitSide) run(ctx context.Context, dir string, p plan) (run, error) {
 	}
 	m := newMeter(append(pids, proc.cmd.Process.Pid)...)
 	samples, err := load(target, reqs[p.warm:], p.connections, p.duration)
-	r := run{Foreign: m.foreign(), Peak: proc.peak()}
+	r := run{Peak: proc.peak()}
+	cpu, foreign := m.read()
 	if err != nil {
 		r.Failure = err.Error()
 	}
@@ -69,6 +70,7 @@ func (s limitSide) run(ctx context.Context, dir string, p plan) (run, error) {
 			committed[i] = smp.answered
 		}
 	}
-	r.measure(samples, committed)
+	r.measure(samples, committed, cpu)
+	r.Foreign = foreign
 	return r, nil
 }

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -92,24 +93,27 @@ func freeAddr() (string, error) {
 	return l.Addr().String(), l.Close()
 }
 
-// meter tells how much of the machine something else used while a measurement ran: such a figure is worth little.
+// meter tells what a measurement took of the machine, and what others took meanwhile: where that is much, times are
+// worth little, and processor time per confirm is what remains to be compared.
 type meter struct {
 	pids       []int
-	busy, ours float64
 	at         time.Time
+	busy, ours float64
+	bench      float64
 }
 
 // newMeter begins. Processes are ours with their children: a postmaster counts for its backends.
 func newMeter(pids ...int) meter {
-	m := meter{pids: append(pids, os.Getpid()), at: time.Now()}
-	m.busy, m.ours = busySeconds(), m.oursSeconds()
+	m := meter{pids: pids, at: time.Now()}
+	m.busy, m.ours, m.bench = busySeconds(), cpuSeconds(pids...), cpuSeconds(os.Getpid())
 	return m
 }
 
-// foreign is the number of cores that others have used since.
-func (m meter) foreign() float64 {
+// read gives the processor seconds of our processes, this one left out, and the number of cores that others have used.
+func (m meter) read() (cpu, foreign float64) {
 	wall := time.Since(m.at).Seconds()
-	return max(0, (busySeconds()-m.busy-(m.oursSeconds()-m.ours))/wall)
+	cpu = cpuSeconds(m.pids...) - m.ours
+	return cpu, max(0, (busySeconds()-m.busy-cpu-(cpuSeconds(os.Getpid())-m.bench))/wall)
 }
 
 const ticksPerSecond = 100 // of Linux's user interface, on every platform that Go knows
@@ -131,7 +135,9 @@ func busySeconds() float64 {
 	return total / ticksPerSecond
 }
 
-func (m meter) oursSeconds() float64 {
+// cpuSeconds sums over processes, their children and those of their children that have ended. This process counts alone.
+func cpuSeconds(pids ...int) float64 {
+	self := os.Getpid()
 	stats, _ := filepath.Glob("/proc/[0-9]*/stat")
 	var total float64
 	for _, name := range stats {
@@ -146,18 +152,17 @@ func (m meter) oursSeconds() float64 {
 			continue
 		}
 		parent, _ := strconv.Atoi(f[1])
-		for _, p := range m.pids {
-			if pid == p || parent == p && p != os.Getpid() {
-				last := 13 // user, system
-				if pid == p && p != os.Getpid() {
-					last = 15 // and those of children that have ended
-				}
-				for _, v := range f[11:last] {
-					t, _ := strconv.ParseFloat(v, 64)
-					total += t
-				}
-				break
-			}
+		mine, child := slices.Contains(pids, pid), parent != self && slices.Contains(pids, parent)
+		if !mine && !child {
+			continue
+		}
+		last := 13 // user and system
+		if mine && pid != self {
+			last = 15 // and those of children that have ended
+		}
+		for _, v := range f[11:last] {
+			t, _ := strconv.ParseFloat(v, 64)
+			total += t
 		}
 	}
 	return total / ticksPerSecond

@@ -108,12 +108,13 @@ func (s oursSide) run(ctx context.Context, dir string, p plan) (r run, err error
 			}
 		}
 		drain(ctx, srv.logFile(), p.warm+answered)
-		r.Foreign, r.Peak = m.foreign(), srv.peak()
+		cpu, foreign := m.read()
+		r.Foreign, r.Peak = foreign, srv.peak()
 		committed, err := commits(ctx, driver, dsn, srv.logFile(), p.warm+1, len(samples))
 		if err != nil {
 			return err
 		}
-		r.measure(samples, committed)
+		r.measure(samples, committed, cpu)
 		return nil
 	})
 	return r, err
@@ -157,7 +158,11 @@ func (s oursSide) cost(ctx context.Context, dir string, p plan, n int) (perConfi
 	return perConfirm, err
 }
 
-const approved = `"msg":"approved"`
+// approved marks the log's line of an offer that was consumed just then; a message that was decided twice finds its own
+// win again, and says repeat.
+func approved(line []byte) bool {
+	return bytes.Contains(line, []byte(`"msg":"approved"`)) && bytes.Contains(line, []byte(`"repeat":false`))
+}
 
 // drain waits until so many approvals stand in the log, or nothing more comes, and says how many there are.
 func drain(ctx context.Context, logFile string, want int) int {
@@ -180,7 +185,7 @@ func drain(ctx context.Context, logFile string, want int) int {
 			}
 			continue
 		}
-		if bytes.Contains(line, []byte(approved)) {
+		if approved(line) {
 			n, last = n+1, time.Now()
 		}
 		line = line[:0]
@@ -211,7 +216,7 @@ func commits(ctx context.Context, driver, dsn, logFile string, first, n int) ([]
 	out := make([]time.Time, n)
 	lines := bufio.NewScanner(f)
 	for lines.Scan() {
-		if !bytes.Contains(lines.Bytes(), []byte(approved)) {
+		if !approved(lines.Bytes()) {
 			continue
 		}
 		var a approval

@@ -31,12 +31,13 @@ type run struct {
 	AckP50      float64 `json:"ack_p50_ms"` // to the answer
 	AckP99      float64 `json:"ack_p99_ms"`
 	Peak        int64   `json:"peak_rss_bytes"`
-	Foreign     float64 `json:"foreign_cores"` // used by whatever else ran on the machine
+	CPU         float64 `json:"cpu_ms_per_confirm"` // of the server and its database
+	Foreign     float64 `json:"foreign_cores"`      // used by whatever else ran on the machine
 	Failure     string  `json:"failure,omitempty"`
 }
 
-// measure counts: consumed offers from the first request until the last commit.
-func (r *run) measure(samples []sample, committed []time.Time) {
+// measure counts: consumed offers from the first request until the last commit, which took so many processor seconds.
+func (r *run) measure(samples []sample, committed []time.Time, cpu float64) {
 	var first, last time.Time
 	var acks, waits []time.Duration
 	for i, s := range samples {
@@ -61,6 +62,7 @@ func (r *run) measure(samples []sample, committed []time.Time) {
 	r.Requests = len(samples)
 	if len(waits) > 0 {
 		r.Rate = float64(len(waits)) / last.Round(0).Sub(first.Round(0)).Seconds()
+		r.CPU = 1000 * cpu / float64(len(waits))
 	}
 	r.P50, r.P99 = percentile(waits, 0.5), percentile(waits, 0.99)
 	r.AckP50, r.AckP99 = percentile(acks, 0.5), percentile(acks, 0.99)
@@ -96,6 +98,8 @@ type line struct {
 	P50Ratio    float64 `json:"p50_ratio"`
 	P99Ratio    float64 `json:"p99_ratio"`
 	AckP50      float64 `json:"ack_p50_ms"`
+	LimitCPU    float64 `json:"limit_cpu_ms_per_confirm"`
+	CPU         float64 `json:"cpu_ms_per_confirm"`
 	Peak        int64   `json:"peak_rss_bytes"`
 	Errors      int     `json:"errors"`
 	NotConsumed int     `json:"not_consumed"`
@@ -120,13 +124,14 @@ func compare(runs []run) []line {
 	var out []line
 	for _, k := range keys {
 		l := line{Store: k.store, Connections: k.connections}
-		var limits, ours, ratios, p50, p99, p50r, p99r, ack, foreign []float64
+		var limits, ours, ratios, lcpu, cpu, p50, p99, p50r, p99r, ack, foreign []float64
 		for _, r := range by[k][limitName] {
-			limits = append(limits, r.Rate)
+			limits, lcpu = append(limits, r.Rate), append(lcpu, r.CPU)
 			l.Errors, l.NotConsumed = l.Errors+r.Errors, l.NotConsumed+r.NotConsumed
 		}
 		for rep, r := range by[k][oursName] {
 			ours, p50, p99, ack, foreign = append(ours, r.Rate), append(p50, r.P50), append(p99, r.P99), append(ack, r.AckP50), append(foreign, r.Foreign)
+			cpu = append(cpu, r.CPU)
 			l.Errors, l.NotConsumed, l.Peak = l.Errors+r.Errors, l.NotConsumed+r.NotConsumed, max(l.Peak, r.Peak)
 			if o, ok := by[k][limitName][rep]; ok && o.Rate > 0 {
 				ratios, p50r, p99r = append(ratios, r.Rate/o.Rate), append(p50r, r.P50/o.P50), append(p99r, r.P99/o.P99)
@@ -134,6 +139,7 @@ func compare(runs []run) []line {
 		}
 		l.Limit, l.Ours, l.Ratio = median(limits), median(ours), median(ratios)
 		l.P50, l.P99, l.P50Ratio, l.P99Ratio, l.AckP50, l.Foreign = median(p50), median(p99), median(p50r), median(p99r), median(ack), median(foreign)
+		l.LimitCPU, l.CPU = median(lcpu), median(cpu)
 		out = append(out, l)
 	}
 	return out
@@ -141,10 +147,10 @@ func compare(runs []run) []line {
 
 func printLines(w io.Writer, lines []line) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(t, "store\tconnections\tlimit/s\tours/s\tratio\tp50 ms\tp50 ratio\tp99 ms\tp99 ratio\tack p50 ms\tpeak MiB\terrors\tnot consumed\tforeign cores\t")
+	fmt.Fprintln(t, "store\tconnections\tlimit/s\tours/s\tratio\tp50 ms\tp50 ratio\tp99 ms\tp99 ratio\tack p50 ms\tlimit CPU ms\tCPU ms\tpeak MiB\terrors\tnot consumed\tforeign cores\t")
 	for _, l := range lines {
-		fmt.Fprintf(t, "%s\t%d\t%.0f\t%.0f\t%.2f\t%.2f\t%.2f\t%.2f\t%.2f\t%.2f\t%.1f\t%d\t%d\t%.2f\t\n", l.Store, l.Connections, l.Limit, l.Ours, l.Ratio,
-			l.P50, l.P50Ratio, l.P99, l.P99Ratio, l.AckP50, float64(l.Peak)/(1<<20), l.Errors, l.NotConsumed, l.Foreign)
+		fmt.Fprintf(t, "%s\t%d\t%.0f\t%.0f\t%.2f\t%.2f\t%.2f\t%.2f\t%.2f\t%.2f\t%.2f\t%.2f\t%.1f\t%d\t%d\t%.2f\t\n", l.Store, l.Connections, l.Limit, l.Ours, l.Ratio,
+			l.P50, l.P50Ratio, l.P99, l.P99Ratio, l.AckP50, l.LimitCPU, l.CPU, float64(l.Peak)/(1<<20), l.Errors, l.NotConsumed, l.Foreign)
 	}
 	return t.Flush()
 }
