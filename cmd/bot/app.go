@@ -32,6 +32,7 @@ type app struct {
 	runner     *reply.Runner
 	dispatcher *offers.Dispatcher
 	clock      *offers.Clock
+	deliverer  *api.Deliverer
 	sim        *channel.Sim // nil: no simulated phone
 	log        *slog.Logger
 }
@@ -79,6 +80,7 @@ func newApp(c config, s store, log *slog.Logger) (*app, error) {
 	service := offers.NewService(s, policy, func(string) int { return sender.Limit() })
 	a.dispatcher = offers.NewDispatcher(s, sender, wake, log, workers)
 	a.clock = offers.NewClock(s, wake, log)
+	a.deliverer = api.NewDeliverer(s, wake, log, api.DeliverConfig{AllowPrivate: c.AllowPrivateEndpoints, Version: version})
 	mux.Handle("/", api.New(api.Deps{Keys: s, Store: s, Proposer: service,
 		Confirms: reply.NewConfirmer(s, c.MinRead, wake), Wake: wake, Log: log, Ready: s.Ping, Version: version}))
 	a.handler = mux
@@ -145,6 +147,7 @@ func (a *app) serve(ctx context.Context, l net.Listener) error {
 	wg.Go(func() { a.runner.Run(work) })
 	wg.Go(func() { a.dispatcher.Run(work) })
 	wg.Go(func() { a.clock.Run(work) })
+	wg.Go(func() { a.deliverer.Run(work) })
 	failed := make(chan error, 1)
 	go func() { failed <- srv.Serve(l) }()
 	var err error

@@ -26,15 +26,16 @@ var version = "0.1.0"
 
 // cli is the command line.
 type cli struct {
-	Demo     demoCmd     `cmd:"" help:"Run everything on this machine: embedded database, built-in reader, simulated phone, sample agent."`
-	Serve    serveCmd    `cmd:"" help:"Run the server."`
-	Migrate  migrateCmd  `cmd:"" help:"Bring the database up to date, or say how far it is."`
-	Keys     keysCmd     `cmd:"" help:"Make, list and revoke the keys of agents."`
-	People   peopleCmd   `cmd:"" help:"Add and list the people who are asked."`
-	Offers   offersCmd   `cmd:"" help:"List offers."`
-	Classify classifyCmd `cmd:"" help:"Read replies and say what code would do."`
-	Train    trainCmd    `cmd:"" help:"Train the built-in reader from its corpus."`
-	Version  versionCmd  `cmd:"" help:"Print the version."`
+	Demo      demoCmd      `cmd:"" help:"Run everything on this machine: embedded database, built-in reader, simulated phone, sample agent."`
+	Serve     serveCmd     `cmd:"" help:"Run the server."`
+	Migrate   migrateCmd   `cmd:"" help:"Bring the database up to date, or say how far it is."`
+	Keys      keysCmd      `cmd:"" help:"Make, list and revoke the keys of agents."`
+	People    peopleCmd    `cmd:"" help:"Add and list the people who are asked."`
+	Offers    offersCmd    `cmd:"" help:"List offers."`
+	Endpoints endpointsCmd `cmd:"" help:"Post events to an agent's backend, and see to what did not arrive."`
+	Classify  classifyCmd  `cmd:"" help:"Read replies and say what code would do."`
+	Train     trainCmd     `cmd:"" help:"Train the built-in reader from its corpus."`
+	Version   versionCmd   `cmd:"" help:"Print the version."`
 }
 
 // env is what every command gets.

@@ -38,6 +38,7 @@ func settings() []setting {
 		{key: "calibration", env: "COUNTERSIGN_CALIBRATION"},
 		{key: "min_read", env: "COUNTERSIGN_MIN_READ", def: "1s"},
 		{key: "sim", env: "COUNTERSIGN_SIM"},
+		{key: "allow_private_endpoints", env: "COUNTERSIGN_ALLOW_PRIVATE_ENDPOINTS"},
 		{key: "twilio_account_sid", env: "TWILIO_ACCOUNT_SID"},
 		{key: "twilio_auth_token", env: "TWILIO_AUTH_TOKEN", secret: true},
 		{key: "twilio_from", env: "TWILIO_FROM"},
@@ -57,6 +58,8 @@ type config struct {
 	MinRead     time.Duration
 	Sim         bool
 	Twilio      twilioConfig
+	// AllowPrivateEndpoints lets events be posted to private networks and the loopback.
+	AllowPrivateEndpoints bool
 }
 
 type twilioConfig struct {
@@ -150,14 +153,13 @@ func build(k *koanf.Koanf) (config, error) {
 	if from := c.Twilio.From; strings.Contains(from, "+") {
 		c.Twilio.Numbers = append(c.Twilio.Numbers, from)
 	}
-	switch v := k.String("sim"); v {
-	case "1", "true":
-		c.Sim = true
-	case "", "0", "false":
-	default:
-		return c, usage("COUNTERSIGN_SIM must be 1 or 0, not %q.", v)
-	}
 	var err error
+	if c.Sim, err = boolean(k, "sim", "COUNTERSIGN_SIM"); err != nil {
+		return c, err
+	}
+	if c.AllowPrivateEndpoints, err = boolean(k, "allow_private_endpoints", "COUNTERSIGN_ALLOW_PRIVATE_ENDPOINTS"); err != nil {
+		return c, err
+	}
 	if c.MinRead, err = time.ParseDuration(k.String("min_read")); err != nil || c.MinRead <= 0 {
 		return c, usage("COUNTERSIGN_MIN_READ must be a duration above zero, such as 1s.")
 	}
@@ -165,6 +167,18 @@ func build(k *koanf.Koanf) (config, error) {
 		return c, usage("COUNTERSIGN_READER must be local: this build has no other reader.")
 	}
 	return c, nil
+}
+
+// boolean reads a setting that is on or off.
+func boolean(k *koanf.Koanf, key, env string) (bool, error) {
+	switch v := k.String(key); v {
+	case "1", "true":
+		return true, nil
+	case "", "0", "false":
+		return false, nil
+	default:
+		return false, usage("%s must be 1 or 0, not %q.", env, v)
+	}
 }
 
 // checkServe refuses what must not be served.

@@ -11,14 +11,15 @@ const minThreshold = classifier.ActThreshold
 
 type serveCmd struct {
 	configFlags
-	Addr        string `help:"Where to listen (COUNTERSIGN_ADDR)." placeholder:"HOST:PORT"`
-	PublicURL   string `help:"The https:// address at which Twilio reaches this server (COUNTERSIGN_PUBLIC_URL)." placeholder:"URL"`
-	Policy      string `help:"The policy file (COUNTERSIGN_POLICY); the embedded sample if left out." placeholder:"FILE"`
-	Reader      string `help:"local (COUNTERSIGN_READER)."`
-	Calibration string `help:"The reader's calibration file (COUNTERSIGN_CALIBRATION)." placeholder:"FILE"`
-	MinRead     string `help:"From the newest ask to the earliest yes (COUNTERSIGN_MIN_READ)." placeholder:"1s"`
-	Sim         bool   `help:"The simulated phone instead of Twilio (COUNTERSIGN_SIM)."`
-	PrintConfig bool   `help:"Print the settings, secrets hidden, and stop."`
+	Addr                  string `help:"Where to listen (COUNTERSIGN_ADDR)." placeholder:"HOST:PORT"`
+	PublicURL             string `help:"The https:// address at which Twilio reaches this server (COUNTERSIGN_PUBLIC_URL)." placeholder:"URL"`
+	Policy                string `help:"The policy file (COUNTERSIGN_POLICY); the embedded sample if left out." placeholder:"FILE"`
+	Reader                string `help:"local (COUNTERSIGN_READER)."`
+	Calibration           string `help:"The reader's calibration file (COUNTERSIGN_CALIBRATION)." placeholder:"FILE"`
+	MinRead               string `help:"From the newest ask to the earliest yes (COUNTERSIGN_MIN_READ)." placeholder:"1s"`
+	Sim                   bool   `help:"The simulated phone instead of Twilio (COUNTERSIGN_SIM)."`
+	AllowPrivateEndpoints bool   `help:"Post events to private networks and the loopback too (COUNTERSIGN_ALLOW_PRIVATE_ENDPOINTS)."`
+	PrintConfig           bool   `help:"Print the settings, secrets hidden, and stop."`
 
 	TwilioAccountSid string `help:"TWILIO_ACCOUNT_SID." placeholder:"AC…"`
 	TwilioFrom       string `help:"TWILIO_FROM: a number, whatsapp:+… or a messaging service." placeholder:"+…"`
@@ -44,6 +45,9 @@ func (c *serveCmd) Run(e *env) error {
 	}
 	if c.Sim {
 		flags["sim"] = "1"
+	}
+	if c.AllowPrivateEndpoints {
+		flags["allow_private_endpoints"] = "1"
 	}
 	cfg, k, err := load(e.vars, c.Config, flags)
 	if err != nil {

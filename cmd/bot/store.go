@@ -14,6 +14,7 @@ import (
 // store is one database with everything in it.
 type store interface {
 	offers.Store
+	offers.EndpointStore
 	people.Store
 	Migrate(ctx context.Context) (int, error)
 	Pending(ctx context.Context) (int, error)
