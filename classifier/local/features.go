@@ -885,6 +885,9 @@ func (x *extractor) rolesOf(details []classifier.TokenDetail) {
 		if !x.explain {
 			return ""
 		}
+		if i < 0 {
+			return "^"
+		}
 		for j := range details {
 			if details[j].As == "function" || details[j].As == "filler" {
 				continue
@@ -918,9 +921,9 @@ func (x *extractor) rolesOf(details []classifier.TokenDetail) {
 			x.because(tKind, name(i), "…", name(i+2))
 		}
 		x.add(tKinds, damp, at(i), at(i+1))
-		x.because(tKinds, name(max(i, 0)), name(i+1))
+		x.because(tKinds, name(i), name(i+1))
 		x.add(tKinds, damp, at(i), at(i+1), at(i+2))
-		x.because(tKinds, name(max(i, 0)), name(i+1), name(i+2))
+		x.because(tKinds, name(i), name(i+1), name(i+2))
 	}
 	count := func(what string, v int) {
 		x.add(tKindWord, 1, hashString(what), uint64(v))
