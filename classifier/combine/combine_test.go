@@ -311,13 +311,15 @@ func TestFingerprintsAndErrsNameBoth(t *testing.T) {
 // anyReader draws a reader of any behaviour.
 func anyReader(t *rapid.T, name string) *reader {
 	r := &reader{name: name, says: anyReading(t, name)}
-	if rapid.Float64Range(0, 1).Draw(t, name+" fails") < 0.1 {
+	// From a list, since numbers are drawn small more often than not.
+	switch rapid.SampledFrom([]string{"", "", "", "", "", "", "fails", "uncalibrated", "uncalibrated", "panics"}).Draw(t, name+" fault") {
+	case "fails":
 		r.err = errDown
-	}
-	if rapid.Float64Range(0, 1).Draw(t, name+" uncalibrated") < 0.2 {
+	case "uncalibrated":
 		r.calib = errUncalibrated
+	case "panics":
+		r.boom = true
 	}
-	r.boom = rapid.Float64Range(0, 1).Draw(t, name+" panics") < 0.05
 	return r
 }
 
@@ -326,7 +328,7 @@ func anyReading(t *rapid.T, name string) classifier.Reading {
 	if rapid.Bool().Draw(t, name+" often confirms") {
 		r.Class = classifier.Confirm
 	}
-	confirm := rapid.OneOf(rapid.Float64Range(0, 1), rapid.Float64Range(0.88, 0.92), rapid.SampledFrom([]float64{0, 0.1, below, 0.9, 1, math.NaN()})).Draw(t, name+" p")
+	confirm := rapid.OneOf(rapid.Float64Range(0, 1), rapid.Float64Range(0.88, 0.92), rapid.SampledFrom([]float64{0, 0.05, 0.1, 0.4, 0.7, below, 0.9, 0.95, 1, math.NaN()})).Draw(t, name+" p")
 	r.P[classifier.Confirm] = confirm
 	r.P[rapid.SampledFrom([]classifier.Class{classifier.Unclear, classifier.Decline, classifier.Modify}).Draw(t, name+" rest")] += 1 - confirm
 	return r

@@ -274,6 +274,25 @@ func TestFaultsOfTheEndpointConfirmNothing(t *testing.T) {
 	})
 }
 
+// broken fails as a network may, with the request's own words in the error.
+type broken struct{}
+
+func (broken) RoundTrip(r *http.Request) (*http.Response, error) {
+	b, err := io.ReadAll(r.Body)
+	return nil, errors.Join(err, fmt.Errorf("writing %s to %s with %s", b, r.URL, r.Header))
+}
+
+func TestErrorsOfTheNetworkAreOurOwn(t *testing.T) {
+	log, lines := logged()
+	r := open(t, Config{BaseURL: "http://model.test/v1", Model: testModel, APIKey: testKey, Log: log, HTTPClient: &http.Client{Transport: broken{}}})
+	_, err := r.Read(t.Context(), input(t, secret))
+	if !errors.Is(err, ErrTransport) {
+		t.Fatalf("%v, want ErrTransport", err)
+	}
+	noTexts(t, err.Error())
+	noTexts(t, lines.String())
+}
+
 func flood(body []byte) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
