@@ -205,7 +205,7 @@ func (p *statements) get(ctx context.Context, query string) (*sql.Stmt, error) {
 	if st := p.by[query]; st != nil {
 		return st, nil
 	}
-	st, err := p.db.PrepareContext(ctx, query)
+	st, err := p.db.PrepareContext(ctx, query) //nolint:sqlclosecheck // kept until close
 	if err != nil {
 		return nil, err
 	}
@@ -234,7 +234,7 @@ func (s *Store) read(ctx context.Context) session { return session{ctx: ctx, by:
 
 // exec runs a statement and returns the number of rows that it changed.
 func (q session) exec(query string, args ...any) (int64, error) {
-	st, err := q.by.get(q.ctx, query)
+	st, err := q.by.get(q.ctx, query) //nolint:sqlclosecheck // kept until close
 	if err != nil {
 		return 0, err
 	}
@@ -247,7 +247,7 @@ func (q session) exec(query string, args ...any) (int64, error) {
 
 // one scans the first row. No row: sql.ErrNoRows.
 func (q session) one(query string, args []any, dest ...any) error {
-	st, err := q.by.get(q.ctx, query)
+	st, err := q.by.get(q.ctx, query) //nolint:sqlclosecheck // kept until close
 	if err != nil {
 		return err
 	}
@@ -259,7 +259,7 @@ type row interface{ Scan(dest ...any) error }
 
 // all collects every row.
 func all[T any](q session, scan func(row) (T, error), query string, args ...any) ([]T, error) {
-	st, err := q.by.get(q.ctx, query)
+	st, err := q.by.get(q.ctx, query) //nolint:sqlclosecheck // kept until close
 	if err != nil {
 		return nil, err
 	}
