@@ -228,7 +228,7 @@ func (r *Reader) request(mode Mode, data []byte) api.ChatCompletionRequest {
 		return req
 	}
 	req.Temperature = temperature // mutant: openai.temperature
-	req.MaxTokens = maxTokens //nolint:staticcheck // SA1019: the newer name is unknown to many servers, and the models that refuse this one are plain
+	req.MaxTokens = maxTokens     //nolint:staticcheck // SA1019: the newer name is unknown to many servers, and the models that refuse this one are plain
 	if mode == Logprobs {
 		req.LogProbs, req.TopLogProbs = true, topLogprobs
 	}
