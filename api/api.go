@@ -41,6 +41,7 @@ type KeyStore interface {
 type Proposer interface {
 	Propose(ctx context.Context, r offers.Request) (op offers.Operation, again bool, err error)
 	Check(f offers.Facts, op gate.Operation) gate.Decision
+	Reaches(op gate.Operation) []string
 	Policy() *gate.Policy
 }
 

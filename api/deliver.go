@@ -93,7 +93,7 @@ func client(c DeliverConfig, may func(netip.Addr) bool) *http.Client {
 	}
 	return &http.Client{
 		Transport: &http.Transport{
-			Proxy:                  nil, // a proxy would dial for us, past the guard
+			Proxy:                  nil, // a proxy would dial for us, past the guard; mutant: endpoints-proxy
 			DialContext:            d.DialContext,
 			ForceAttemptHTTP2:      true,
 			TLSClientConfig:        &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: c.Roots},
@@ -108,12 +108,12 @@ func client(c DeliverConfig, may func(netip.Addr) bool) *http.Client {
 
 // Run delivers until ctx ends, and then sees through what is on its way.
 func (d *Deliverer) Run(ctx context.Context) {
-	slots := make(chan struct{}, d.config.AtOnce)
+	slots := make(chan struct{}, d.config.AtOnce) // mutant: endpoints-at-once
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	for {
 		select {
-		case slots <- struct{}{}: // mutant: endpoints-at-once
+		case slots <- struct{}{}:
 		case <-ctx.Done():
 			return
 		}
@@ -159,7 +159,7 @@ func (d *Deliverer) claim(ctx context.Context) *offers.Delivery {
 }
 
 func (d *Deliverer) deliver(ctx context.Context, x offers.Delivery) {
-	ctx = context.WithoutCancel(ctx)
+	ctx = context.WithoutCancel(ctx) // mutant: endpoints-seen-through
 	a := d.try(ctx, x)
 	fate, in := a.Judge(x.Attempts, d.config.Jitter())
 	log := d.log.With("delivery", x, "status", a.Status, "failure", string(a.Failure), "attempt", x.Attempts+1)

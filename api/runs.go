@@ -219,16 +219,17 @@ func (s *server) check(ctx context.Context, in *rawInput) (*checkOutput, error) 
 	if err != nil {
 		return nil, err
 	}
-	f, err := s.Store.FactsOf(ctx, key(ctx).AccountID, req.PersonID)
-	if err != nil {
-		return nil, err
-	}
-	f.Run = offers.Run{Tier: f.Person.Tier, Tainted: req.Tainted, Interactive: req.Interactive == nil || *req.Interactive}
 	kind := gate.Kind(req.Kind)
 	if kind == "" {
 		kind = gate.KindToolCall
 	}
-	d := s.Proposer.Check(f, gate.Operation{Kind: kind, Tool: req.Tool, Args: args})
+	call := gate.Operation{Kind: kind, Tool: req.Tool, Args: args}
+	f, err := s.Store.FactsOf(ctx, key(ctx).AccountID, req.PersonID, s.Proposer.Reaches(call))
+	if err != nil {
+		return nil, err
+	}
+	f.Run = offers.Run{Tier: f.Person.Tier, Tainted: req.Tainted, Interactive: req.Interactive == nil || *req.Interactive}
+	d := s.Proposer.Check(f, call)
 	out := &checkOutput{}
 	b := &out.Body
 	b.Decision, b.Reason, b.Rule, b.Tier, b.Capability, b.Detail, b.Grant = d.Answer.String(), string(d.Reason), d.Rule, d.Tier, string(d.Capability), d.Detail, d.Grant

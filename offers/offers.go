@@ -55,6 +55,8 @@ const (
 const (
 	HourlyTexts = 20 // questions and notices to one person within an hour
 	MaxReasks   = 2  // times that one offer's question is put again
+
+	ListensFor = 60 * time.Second // since an agent last read events
 )
 
 // State of an offer.

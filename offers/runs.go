@@ -19,7 +19,7 @@ type Runs interface {
 	Taint(ctx context.Context, accountID, runID string) (Run, error)
 	// FactsOf reads what the gate would be told of a person, and stores nothing. An empty id is the account's first
 	// active owner with an address. Errors: ErrNotFound.
-	FactsOf(ctx context.Context, accountID, personID string) (Facts, error)
+	FactsOf(ctx context.Context, accountID, personID string, reaches []string) (Facts, error)
 	// Polled remembers that a key's holder has read the event feed; it may drop calls within PollMark of each other.
 	Polled(ctx context.Context, keyID string) error
 }

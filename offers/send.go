@@ -18,9 +18,10 @@ type Sender interface {
 
 // Outgoing is one text for a provider.
 type Outgoing struct {
-	From people.Address
-	To   people.Address
-	Body string
+	TextID string // ours; callbacks name it
+	From   people.Address
+	To     people.Address
+	Body   string
 }
 
 // LogValue keeps the body and the numbers out of logs.
@@ -40,7 +41,25 @@ const (
 
 // SendResult is a provider's answer.
 type SendResult struct {
-	Outcome    Outcome
-	ProviderID string
-	Code       int // the provider's error code, when rejected
+	Outcome     Outcome
+	ProviderID  string   // of the only part
+	ProviderIDs []string // of the parts that the provider has taken, in order, where there are several
+	Partial     bool     // unknown, since some parts went out and others did not
+	Code        int      // the provider's error code, when rejected
+}
+
+// IDs are the provider's ids of all parts.
+func (r SendResult) IDs() []string {
+	if len(r.ProviderIDs) == 0 && r.ProviderID != "" {
+		return []string{r.ProviderID}
+	}
+	return r.ProviderIDs
+}
+
+// FirstID is what the text's own row keeps.
+func (r SendResult) FirstID() string {
+	if ids := r.IDs(); len(ids) > 0 {
+		return ids[0]
+	}
+	return ""
 }

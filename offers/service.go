@@ -3,6 +3,8 @@ package offers
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/countersign/countersign/gate"
@@ -52,10 +54,24 @@ func (s *Service) Propose(ctx context.Context, r Request) (op Operation, again b
 		RunID: r.RunID, PersonID: r.PersonID, Address: r.Address,
 		Kind: r.Kind, Tool: r.Tool, Args: args, ArgsSum: sum, Supersedes: r.Supersedes, Present: r.Present,
 	}
+	p.Reaches = s.Reaches(gate.Operation{Kind: gate.Kind(p.Kind), Tool: p.Tool, Args: p.Args})
 	if p.Present == "" {
 		p.Present = PresentQueue
 	}
 	return s.store.Propose(ctx, p, func(f Facts) (Plan, error) { return s.plan(p, f) })
+}
+
+// Reaches lists every spelling under which a recipient of the operation may be one of the account's own addresses.
+func (s *Service) Reaches(op gate.Operation) []string {
+	var out []string
+	for _, r := range s.policy.Recipients(op) {
+		for _, a := range []string{r.Given, r.Address} {
+			if a != "" && !slices.Contains(out, a) {
+				out = append(out, a)
+			}
+		}
+	}
+	return out
 }
 
 // plan is pure: facts in, plan out.
@@ -148,6 +164,16 @@ const PickedUpNotice = "Approved, not picked up yet. Nothing has run."
 
 // Question puts an open offer's question again.
 func Question(o Offer) string { return "To be sure: " + o.Label + "?\n" + o.AskLine }
+
+// WhichOne lists several open offers by number. It is about none of them: a yes to it approves nothing.
+func WhichOne(live []Offer) string {
+	var b strings.Builder
+	b.WriteString("Which one? Reply with its number, and it is shown again.")
+	for i, o := range live {
+		fmt.Fprintf(&b, "\n%d: %s", i+1, o.Label)
+	}
+	return b.String()
+}
 
 // ticker is how often time is looked at.
 const ticker = 250 * time.Millisecond

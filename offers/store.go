@@ -23,6 +23,7 @@ type Store interface {
 	Sweeper
 	Runs
 	Confirms
+	Phones
 
 	// Operation returns one operation with its offer. Errors: ErrNotFound.
 	Operation(ctx context.Context, accountID, id string) (Operation, error)
@@ -81,6 +82,7 @@ type Proposal struct {
 	ArgsSum    Digest
 	Supersedes string
 	Present    Present
+	Reaches    []string // every spelling of every recipient under which it may be one of the account's own addresses
 }
 
 // Facts are what the gate's turn and the shown text are made of, read under the person's lock.
@@ -92,7 +94,7 @@ type Facts struct {
 	Reachable        bool           // active, with a bound address
 	Address          people.Address // where an ask would be shown
 	OurNumber        people.Address
-	OwnAddresses     []string // the account's bound addresses and its own list
+	OwnAddresses     []string // those of Reaches that are the account's: bound ones and those of its own list
 	DirectSend       []string // exact addresses that the person pinned
 	AskingIsApproves bool
 	Superseded       *Offer
@@ -176,6 +178,7 @@ type Inbound struct {
 	Raw        []byte // the very bytes that came, for the record
 	Lossy      bool   // Text is not all of what was sent
 	Quoted     string // provider id of the text of ours that it answers, if the platform says so
+	OptOut     string // the provider's own word: STOP, START or HELP; empty: none
 }
 
 // LogValue keeps the text and the numbers out of logs.
@@ -199,7 +202,12 @@ type Received struct {
 	Text      string
 	Earlier   []string // the same person's earlier messages of the last 24 h, newest first, at most 4
 	Live      []Offer  // open and sending offers of the person, oldest first
-	Quoted    string
+	Quoted    string   // provider id of the text that it answers; empty: none
+	QuotedFor string   // the offer that text was about; empty: none of ours, or about none
+	OptOut    string   // the provider's own word: STOP, START or HELP
+	OptedOut  bool     // no text goes to its address
+	Settling  int      // yeses of the person that can still be taken back
+	Listening bool     // an agent of the account has read events, or answered a webhook, a moment ago
 }
 
 // LogValue keeps texts out of logs.
@@ -258,6 +266,7 @@ type PassRequest struct {
 	Reading   ReadingRecord
 	Reask     string // offer id
 	ReaskText string
+	Several   bool // the text is about several offers: it counts for the named one, and a yes to it is a yes to none
 }
 
 // Refusal says why an offer was not consumed. It explains; it never grants.
@@ -273,25 +282,26 @@ type Why string
 // Refusals of Consume and CloseByReply.
 const (
 	WhyGone         Why = "offer_unknown"
-	WhyDecided      Why = "message_decided"    // this message has decided something else, or is not the person's
-	WhySuspended    Why = "person_not_active"  //
-	WhyTier         Why = "tier_lacks"         // the tier does not hold the tool's capability
-	WhyPerson       Why = "other_person"       //
-	WhyAddress      Why = "other_address"      // not the address at which it was shown, or not our number that sent it
-	WhySameRun      Why = "same_run"           // the message's run has the root of the run that proposed
-	WhyConsumed     Why = "consumed"           //
-	WhyClosed       Why = "closed"             // declined, withdrawn, superseded …
-	WhyNotShown     Why = "not_shown"          // queued or sending
-	WhyExpired      Why = "expired"            //
-	WhyHash         Why = "other_arguments"    //
-	WhyNewer        Why = "newer_message"      //
-	WhySeveral      Why = "several_open"       //
-	WhyLastText     Why = "not_the_last_text"  //
-	WhyUnconfirmed  Why = "last_text_unproven" // its outcome is unknown
-	WhyTooSoon      Why = "too_soon"           // within min_read of the newest ask
-	WhyCrossed      Why = "texts_crossed"      // another ask was on the screen just before
-	WhyUnexplained  Why = "unexplained"        // every condition holds by now: something changed in between
-	WhyReadingSays  Why = "reading"            // not the store's: the reading itself was not a sure yes
+	WhyDecided      Why = "message_decided"     // this message has decided something else, or is not the person's
+	WhySuspended    Why = "person_not_active"   //
+	WhyTier         Why = "tier_lacks"          // the tier does not hold the tool's capability
+	WhyPerson       Why = "other_person"        //
+	WhyAddress      Why = "other_address"       // not the address at which it was shown, or not our number that sent it
+	WhySameRun      Why = "same_run"            // the message's run has the root of the run that proposed
+	WhyConsumed     Why = "consumed"            //
+	WhyClosed       Why = "closed"              // declined, withdrawn, superseded …
+	WhyNotShown     Why = "not_shown"           // queued or sending
+	WhyExpired      Why = "expired"             //
+	WhyHash         Why = "other_arguments"     //
+	WhyNewer        Why = "newer_message"       //
+	WhySeveral      Why = "several_open"        //
+	WhyLastText     Why = "not_the_last_text"   //
+	WhyUnconfirmed  Why = "last_text_unproven"  // its outcome is unknown
+	WhyTooSoon      Why = "too_soon"            // within min_read of the newest ask
+	WhyCrossed      Why = "texts_crossed"       // another ask was on the screen just before
+	WhyQuoted       Why = "quotes_another_text" // the reply answers another text than this offer's
+	WhyUnexplained  Why = "unexplained"         // every condition holds by now: something changed in between
+	WhyReadingSays  Why = "reading"             // not the store's: the reading itself was not a sure yes
 	WhyReaderFailed Why = "reader_failed"
 )
 

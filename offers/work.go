@@ -81,7 +81,7 @@ func (d *Dispatcher) Once(ctx context.Context) (bool, error) {
 		return false, err
 	}
 	ctx = context.WithoutCancel(ctx)
-	res := d.sender.Send(ctx, Outgoing{From: t.OurNumber, To: t.Address, Body: t.Body})
+	res := d.sender.Send(ctx, Outgoing{TextID: t.ID, From: t.OurNumber, To: t.Address, Body: t.Body})
 	if err := d.line.Sent(ctx, t.ID, res); err != nil {
 		return false, err
 	}

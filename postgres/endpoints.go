@@ -96,6 +96,9 @@ func (s *Store) DeadLetters(ctx context.Context, accountID string) ([]offers.Dea
 	return list, nil
 }
 
+// readable is true of an event v that nothing which commits later can come before.
+const readable = `v.xid < pg_snapshot_xmin(pg_current_snapshot())`
+
 // ClaimDelivery implements [offers.EndpointStore]. The claim commits in its own statement; what is due is read after
 // it, by the position that the claim returned.
 func (s *Store) ClaimDelivery(ctx context.Context) (*offers.Delivery, error) {
@@ -110,7 +113,7 @@ func (s *Store) ClaimDelivery(ctx context.Context) (*offers.Delivery, error) {
 			AND (EXISTS (SELECT 1 FROM dead_letters l WHERE l.endpoint_id = e.id AND l.next_try <= cs_now())
 				OR ((e.next_try IS NULL OR e.next_try <= cs_now())
 					AND EXISTS (SELECT 1 FROM events v WHERE v.account_id = e.account_id AND (v.xid, v.row) > (e.position_xid, e.position_row)
-						AND v.xid < pg_snapshot_xmin(pg_current_snapshot()))))
+						AND `+readable+`)))
 			ORDER BY e.claimed_at NULLS FIRST, e.id LIMIT 1 FOR NO KEY UPDATE SKIP LOCKED)
 		RETURNING id, account_id, url, secret, created_at, seq, attempts, position_xid::text, position_row, ticket, next_try IS NULL OR next_try <= cs_now()`, offers.Lease).
 		Scan(&d.Endpoint.ID, &d.Endpoint.AccountID, &d.Endpoint.URL, &d.Endpoint.Secret, &d.Endpoint.CreatedAt, &d.Endpoint.Seq, &d.Attempts,
@@ -144,9 +147,9 @@ func (s *Store) dueLetter(ctx context.Context, d *offers.Delivery) (bool, error)
 }
 
 func (s *Store) dueHead(ctx context.Context, d *offers.Delivery, xid string, row int64) (bool, error) {
-	return s.due(ctx, d, `SELECT '', $4::bigint, $5::int, xid::text::bigint, row, id, type, at, data FROM events
-		WHERE account_id = $1 AND (xid, row) > ($2::text::xid8, $3) AND xid < pg_snapshot_xmin(pg_current_snapshot())
-		ORDER BY xid, row LIMIT 1`, d.Endpoint.AccountID, xid, row, d.Endpoint.Seq+1, d.Attempts)
+	return s.due(ctx, d, `SELECT '', $4::bigint, $5::int, v.xid::text::bigint, v.row, v.id, v.type, v.at, v.data FROM events v
+		WHERE v.account_id = $1 AND (v.xid, v.row) > ($2::text::xid8, $3) AND `+readable+`
+		ORDER BY v.xid, v.row LIMIT 1`, d.Endpoint.AccountID, xid, row, d.Endpoint.Seq+1, d.Attempts)
 }
 
 func (s *Store) due(ctx context.Context, d *offers.Delivery, sql string, args ...any) (bool, error) {

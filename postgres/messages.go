@@ -26,8 +26,8 @@ const receiveInsert = `WITH who AS (
   WHERE a.address = $1 AND a.our_number = $2),
 m AS (
   INSERT INTO messages (id, account_id, person_id, number, provider, provider_id, address, our_number, text, raw, lossy, quoted,
-    trust, run_id, received_at)
-  SELECT $3, coalesce(who.account_id, 'default'), who.person_id, who.messages + 1, $4, $5, $1, $2, $6, $7, $8, $9,
+    opt_out, trust, run_id, received_at)
+  SELECT $3, coalesce(who.account_id, 'default'), who.person_id, who.messages + 1, $4, $5, $1, $2, $6, $7, $8, $9, $11,
     CASE WHEN who.state = 'active' THEN 'trusted' ELSE 'pending' END,
     CASE WHEN who.state = 'active' THEN $10::uuid END, cs_now()
   FROM (SELECT) one LEFT JOIN who ON true
@@ -47,8 +47,14 @@ const contextOf = `SELECT m.id, m.account_id, coalesce(m.person_id::text, ''), c
   CASE WHEN m.trust = 'trusted' THEN m.text ELSE '' END,
   CASE WHEN m.trust = 'trusted' THEN m.quoted ELSE '' END, coalesce(r.tier, ''),
   coalesce((SELECT t.messages > m.number FROM threads t WHERE t.person_id = m.person_id), false),
-  ARRAY(SELECT e.text FROM messages e WHERE e.person_id = m.person_id AND e.number < m.number AND e.trust = 'trusted' AND m.trust = 'trusted'
-    AND e.received_at > m.received_at - interval '24 hours' ORDER BY e.number DESC LIMIT 4)
+  ARRAY(SELECT e.text FROM (SELECT e.text, e.number, e.received_at FROM messages e
+    WHERE e.person_id = m.person_id AND e.number < m.number AND e.trust = 'trusted' AND m.trust = 'trusted' ORDER BY e.number DESC LIMIT 4) e
+    WHERE e.received_at > m.received_at - interval '24 hours' ORDER BY e.number DESC),
+  m.opt_out, coalesce((SELECT a.opted_out_at IS NOT NULL FROM addresses a WHERE a.address = m.address AND a.our_number = m.our_number), false),
+  CASE WHEN m.quoted = '' THEN '' ELSE coalesce((SELECT t.offer_id::text FROM text_parts q JOIN texts t ON t.id = q.text_id
+    WHERE q.provider_id = m.quoted AND t.person_id = m.person_id), '') END,
+  (SELECT count(*) FROM operations s WHERE s.person_id = m.person_id AND s.state = 'settling'),
+  EXISTS (SELECT 1 FROM keys k WHERE k.account_id = m.account_id AND k.revoked_at IS NULL AND k.polled_at > cs_now() - $3::interval)
 FROM messages m LEFT JOIN runs r ON r.id = m.run_id WHERE m.provider = $1 AND m.provider_id = $2`
 
 // liveOffers is the other half of the context, in the same round trip.
@@ -63,7 +69,7 @@ func (s *Store) Receive(ctx context.Context, in offers.Inbound) (offers.Received
 	var r offers.Received
 	b.Queue(receiveLock, string(in.Address), string(in.OurNumber)).Exec(discard)
 	b.Queue(receiveInsert, string(in.Address), string(in.OurNumber), offers.NewID(), in.Provider, in.ProviderID,
-		in.Text, in.Raw, in.Lossy, in.Quoted, offers.NewID()).Query(func(rows pgx.Rows) error {
+		in.Text, in.Raw, in.Lossy, in.Quoted, offers.NewID(), in.OptOut).Query(func(rows pgx.Rows) error {
 		inserted = rows.Next()
 		rows.Close()
 		return rows.Err()
@@ -93,9 +99,9 @@ func (s *Store) Context(ctx context.Context, messageID string) (offers.Received,
 }
 
 func queueContext(b *pgx.Batch, r *offers.Received, provider, id string) {
-	b.Queue(contextOf, provider, id).QueryRow(func(row pgx.Row) error {
+	b.Queue(contextOf, provider, id, offers.ListensFor).QueryRow(func(row pgx.Row) error {
 		err := row.Scan(&r.MessageID, &r.AccountID, &r.PersonID, &r.RunID, &r.Trusted, &r.Lossy, &r.Decided, &r.Text, &r.Quoted,
-			&r.Tier, &r.Overtaken, &r.Earlier)
+			&r.Tier, &r.Overtaken, &r.Earlier, &r.OptOut, &r.OptedOut, &r.QuotedFor, &r.Settling, &r.Listening)
 		return notFound(err)
 	})
 	b.Queue(liveOffers, provider, id).Query(func(rows pgx.Rows) (err error) {
@@ -145,7 +151,7 @@ func (s *Store) Pass(ctx context.Context, p offers.PassRequest) error {
 		if p.Reask == "" {
 			return nil
 		}
-		return th.reask(ctx, p.Reask, p.ReaskText)
+		return th.reask(ctx, p)
 	})
 	if err != nil {
 		return fmt.Errorf("pass: %w", err)
@@ -154,19 +160,23 @@ func (s *Store) Pass(ctx context.Context, p offers.PassRequest) error {
 }
 
 // reask puts an offer's question in line again while that still makes sense.
-func (th *thread) reask(ctx context.Context, offerID, body string) error {
+func (th *thread) reask(ctx context.Context, p offers.PassRequest) error {
 	var addr, our string
 	err := th.tx.QueryRow(ctx, `UPDATE offers SET reasks = reasks + 1
 		WHERE id = $1 AND person_id = $2 AND state = 'open' AND expires_at > cs_now() AND reasks < $3
 		AND (SELECT count(*) FROM texts t WHERE t.person_id = $2 AND t.kind IN ('reask', 'notice')
 		  AND t.queued_at > cs_now() - interval '1 hour') < $4
-		RETURNING address, our_number`, offerID, th.personID, offers.MaxReasks, offers.HourlyTexts).Scan(&addr, &our)
+		RETURNING address, our_number`, p.Reask, th.personID, offers.MaxReasks, offers.HourlyTexts).Scan(&addr, &our)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	th.text(offers.TextReask, offerID, people.Address(addr), people.Address(our), body)
+	about := p.Reask
+	if p.Several {
+		about = ""
+	}
+	th.text(offers.TextReask, about, people.Address(addr), people.Address(our), p.ReaskText)
 	return nil
 }

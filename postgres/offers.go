@@ -173,7 +173,7 @@ c AS (
     AND o.binding_sha256 = $7                                       -- mutant: consume.binding
     AND m.number = t.messages                                       -- mutant: consume.newest
     AND m.received_at >= o.asked_at + $8::interval                  -- mutant: consume.min_read
-    AND ($17 OR m.received_at >= o.asked_at + $9::interval OR NOT EXISTS (SELECT 1 FROM offers y WHERE y.person_id = $1 AND y.id <> $3 AND y.sent_at IS NOT NULL AND y.state <> 'undeliverable' AND coalesce(y.closed_at > o.asked_at - $10::interval, true))) -- mutant: consume.crossed`
+    AND ($17 OR m.received_at >= o.asked_at + $9::interval OR NOT EXISTS (SELECT 1 FROM offers y WHERE y.person_id = $1 AND y.id <> $3 AND y.sent_at IS NOT NULL AND coalesce(coalesce(y.closed_at, y.left_at) > o.asked_at - $10::interval, true))) -- mutant: consume.crossed`
 
 const consumeTail = `
   RETURNING o.operation_id, o.account_id, o.closed_at, o.settle_us),
@@ -231,6 +231,9 @@ func (s *Store) consume(ctx context.Context, query string, c offers.ConsumeReque
 			return err
 		})
 	if err := s.pool.SendBatch(ctx, &b).Close(); err != nil {
+		if aboutLedger(err) {
+			err = fmt.Errorf("%w: %w", offers.ErrLedgerUnavailable, err)
+		}
 		return offers.Win{}, fmt.Errorf("consume: %w", err)
 	}
 	switch len(won) {
@@ -250,8 +253,8 @@ const snapshot = `SELECT cs_now(), o.id IS NOT NULL, coalesce(o.person_id::text,
   coalesce(m.number, 0), coalesce(r.root_id::text, ''), m.received_at,
   t.messages, coalesce(last.offer_id::text, ''), coalesce(last.state, ''),
   EXISTS (SELECT 1 FROM offers y WHERE y.person_id = t.person_id AND y.state IN ('sending', 'open') AND y.id <> $3),
-  EXISTS (SELECT 1 FROM offers y WHERE y.person_id = t.person_id AND y.id <> $3 AND y.sent_at IS NOT NULL AND y.state <> 'undeliverable'
-    AND coalesce(y.closed_at > o.asked_at - $4::interval, true))
+  EXISTS (SELECT 1 FROM offers y WHERE y.person_id = t.person_id AND y.id <> $3 AND y.sent_at IS NOT NULL
+    AND coalesce(coalesce(y.closed_at, y.left_at) > o.asked_at - $4::interval, true))
 FROM threads t JOIN people p ON p.id = t.person_id LEFT JOIN offers o ON o.id = $3 LEFT JOIN messages m ON m.id = $2
 LEFT JOIN runs r ON r.id = m.run_id
 LEFT JOIN LATERAL (SELECT offer_id, state FROM texts WHERE person_id = t.person_id AND state <> 'rejected' ORDER BY number DESC LIMIT 1) last ON true
@@ -464,7 +467,7 @@ func (s *Store) Finish(ctx context.Context, f offers.FinishRequest) (offers.Oper
 			return err
 		}
 		tag, err := th.tx.Exec(ctx, `UPDATE operations SET state = $2, result = $3, closed_at = $4 WHERE id = $1 AND state = 'running'`,
-			op.ID, f.Result.Status, raw, th.now)
+			op.ID, f.Result.Status, string(raw), th.now)
 		if err != nil {
 			return err
 		}

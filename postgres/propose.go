@@ -1,9 +1,11 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -56,7 +58,7 @@ func (s *Store) propose(ctx context.Context, tx pgx.Tx, opID string, p offers.Pr
 		return offers.ErrRunExpired
 	}
 	f := offers.Facts{Now: th.now, OperationID: opID}
-	if err := th.facts(ctx, &f, p.Address); err != nil {
+	if err := th.facts(ctx, &f, p.Address, p.Reaches); err != nil {
 		return err
 	}
 	if run == nil {
@@ -110,7 +112,7 @@ func proposer(ctx context.Context, tx pgx.Tx, p offers.Proposal) (personID strin
 }
 
 // facts reads the rest under the lock. want, if set, is where the ask is to be shown.
-func (th *thread) facts(ctx context.Context, f *offers.Facts, want people.Address) error {
+func (th *thread) facts(ctx context.Context, f *offers.Facts, want people.Address, reaches []string) error {
 	f.Person = people.Person{ID: th.personID, AccountID: th.accountID}
 	var b pgx.Batch
 	b.Queue(`SELECT name, tier, state FROM people WHERE id = $1`, th.personID).QueryRow(func(row pgx.Row) error {
@@ -126,8 +128,8 @@ func (th *thread) facts(ctx context.Context, f *offers.Facts, want people.Addres
 		}
 		return rows.Err()
 	})
-	b.Queue(`SELECT address FROM own_addresses WHERE account_id = $1 UNION
-		SELECT substr(address, strpos(address, ':') + 1) FROM addresses WHERE account_id = $1 ORDER BY 1`, th.accountID).Query(func(rows pgx.Rows) (err error) {
+	b.Queue(`SELECT address FROM own_addresses WHERE account_id = $1 AND address = ANY($2) UNION
+		SELECT address FROM addresses WHERE account_id = $1 AND address = ANY($2) ORDER BY 1`, th.accountID, reaches).Query(func(rows pgx.Rows) (err error) {
 		f.OwnAddresses, err = pgx.CollectRows(rows, pgx.RowTo[string])
 		return err
 	})
@@ -205,7 +207,10 @@ func (th *thread) insertOffer(ctx context.Context, p offers.Proposal, f offers.F
 // advance starts the next show: every queued offer that asked for now, and the oldest queued one if none is live.
 // Sending is committed with the text, before any provider is called.
 func (th *thread) advance(ctx context.Context) error {
-	rows, err := th.tx.Query(ctx, `UPDATE offers SET state = 'sending', sent_at = $2 WHERE id IN (
+	if err := th.dropUnreachable(ctx); err != nil {
+		return err
+	}
+	rows, err := th.tx.Query(ctx, `UPDATE offers SET state = 'sending', left_at = NULL, sent_at = $2 WHERE id IN (
 		SELECT id FROM offers WHERE person_id = $1 AND state = 'queued' AND expires_at > $2 AND present = 'now'
 		UNION ALL
 		(SELECT q.id FROM offers q WHERE q.person_id = $1 AND q.state = 'queued' AND q.expires_at > $2
@@ -227,8 +232,25 @@ func (th *thread) advance(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	slices.SortFunc(shows, func(a, b show) int { return cmp.Or(a.at.Compare(b.at), cmp.Compare(a.id, b.id)) })
 	for _, s := range shows {
 		th.text(offers.TextShow, s.id, people.Address(s.addr), people.Address(s.our), s.text)
+	}
+	return nil
+}
+
+// dropUnreachable ends queued offers to an address that takes no texts, or is bound to the person no more.
+func (th *thread) dropUnreachable(ctx context.Context) error {
+	lost, err := ids(ctx, th.tx, `SELECT q.id::text FROM offers q WHERE q.person_id = $1 AND q.state = 'queued' AND NOT EXISTS (
+		SELECT 1 FROM addresses a WHERE a.address = q.address AND a.our_number = q.our_number AND a.person_id = $1 AND a.opted_out_at IS NULL)
+		ORDER BY q.created_at, q.id`, th.personID)
+	if err != nil {
+		return err
+	}
+	for _, id := range lost {
+		if _, _, err := th.closeOffer(ctx, id, offers.Undeliverable, offers.Closer{By: offers.ByCarrier}); err != nil {
+			return err
+		}
 	}
 	return nil
 }

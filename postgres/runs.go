@@ -120,7 +120,7 @@ func (s *Store) Taint(ctx context.Context, accountID, runID string) (offers.Run,
 }
 
 // FactsOf implements [offers.Runs].
-func (s *Store) FactsOf(ctx context.Context, accountID, personID string) (offers.Facts, error) {
+func (s *Store) FactsOf(ctx context.Context, accountID, personID string, reaches []string) (offers.Facts, error) {
 	var f offers.Facts
 	err := pgx.BeginTxFunc(ctx, s.pool, pgx.TxOptions{AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
 		th := &thread{tx: tx, accountID: accountID}
@@ -130,7 +130,7 @@ func (s *Store) FactsOf(ctx context.Context, accountID, personID string) (offers
 		if err != nil {
 			return err
 		}
-		return th.facts(ctx, &f, "")
+		return th.facts(ctx, &f, "", reaches)
 	})
 	if badID(err) {
 		err = pgx.ErrNoRows
@@ -201,7 +201,7 @@ func (th *thread) sayFor(ctx context.Context, op offers.Operation, body string) 
 		return err
 	}
 	op.State, op.Result = offers.OpSucceeded, raw
-	if _, err := th.tx.Exec(ctx, `UPDATE operations SET state = $2, result = $3, closed_at = $4 WHERE id = $1`, op.ID, string(op.State), raw, th.now); err != nil {
+	if _, err := th.tx.Exec(ctx, `UPDATE operations SET state = $2, result = $3, closed_at = $4 WHERE id = $1`, op.ID, string(op.State), string(raw), th.now); err != nil {
 		return err
 	}
 	if err := th.record(ledger.Result, op.ID, offers.LedgerBody{Operation: op.ID, Tool: op.Tool, State: string(op.State), ResultSum: sum}); err != nil {

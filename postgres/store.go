@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -121,7 +122,7 @@ func lock(ctx context.Context, tx pgx.Tx, personID string) (*thread, error) {
 			return notFound(err)
 		})
 	b.Queue(`SELECT cs_now()`).QueryRow(func(row pgx.Row) error { return row.Scan(&th.now) })
-	return th, tx.SendBatch(ctx, &b).Close()
+	return th, notFound(tx.SendBatch(ctx, &b).Close())
 }
 
 // record appends a ledger row.
@@ -174,7 +175,7 @@ func (th *thread) flush(ctx context.Context) error {
 
 // notFound turns the driver's word for an empty result into ours.
 func notFound(err error) error {
-	if errors.Is(err, pgx.ErrNoRows) {
+	if errors.Is(err, pgx.ErrNoRows) || badID(err) {
 		return offers.ErrNotFound
 	}
 	return err
@@ -194,4 +195,10 @@ func unique(err error) bool {
 func foreign(err error) bool {
 	var pg *pgconn.PgError
 	return errors.As(err, &pg) && pg.Code == "23503"
+}
+
+// aboutLedger says whether it was the ledger that a statement of many parts could not write.
+func aboutLedger(err error) bool {
+	var pg *pgconn.PgError
+	return errors.As(err, &pg) && (pg.TableName == "ledger" || strings.Contains(pg.Message, `"ledger"`))
 }

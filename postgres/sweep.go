@@ -1,9 +1,11 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/jackc/pgx/v5"
 
@@ -41,7 +43,9 @@ func ids(ctx context.Context, tx pgx.Tx, query string, args ...any) ([]string, e
 	if err != nil {
 		return nil, err
 	}
-	return pgx.CollectRows(rows, pgx.RowTo[string])
+	list, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	slices.Sort(list) // ids are in the order of time
+	return list, err
 }
 
 // Advance implements [offers.Sweeper].
@@ -165,6 +169,7 @@ func (s *Store) ResendDue(ctx context.Context) (int, error) {
 		if err != nil {
 			return 0, err
 		}
+		slices.SortFunc(list, func(a, b offers.Text) int { return cmp.Compare(a.Number, b.Number) })
 		for _, t := range list {
 			if err := th.resend(ctx, t); err != nil {
 				return 0, err

@@ -68,37 +68,45 @@ func (s *Store) Sent(ctx context.Context, textID string, res offers.SendResult) 
 	if err := s.pool.QueryRow(ctx, `SELECT person_id FROM texts WHERE id = $1`, textID).Scan(&personID); err != nil {
 		return fmt.Errorf("sent: %w", notFound(err))
 	}
-	err := s.inThread(ctx, personID, func(th *thread) error {
-		var t offers.Text
-		// A text that was given up as unknown may still be proved accepted; nothing turns back from accepted or rejected.
-		rows, err := th.tx.Query(ctx, `UPDATE texts SET state = $2, provider_id = $3, code = $4, ended_at = $5
-			WHERE id = $1 AND state IN ('sending', 'unknown') RETURNING `+textColumns,
-			textID, string(res.TextState()), res.ProviderID, res.Code, th.now)
-		if err != nil {
+	if err := s.inThread(ctx, personID, func(th *thread) error { return th.settleText(ctx, textID, res) }); err != nil {
+		return fmt.Errorf("sent: %w", err)
+	}
+	return nil
+}
+
+// settleText records what is known of a text by now. A text that was given up as unknown may still be proved accepted;
+// nothing turns back from accepted or rejected.
+func (th *thread) settleText(ctx context.Context, textID string, res offers.SendResult) error {
+	for i, id := range res.IDs() {
+		if _, err := th.tx.Exec(ctx, `INSERT INTO text_parts (provider_id, text_id, part) VALUES ($1, $2, $3) ON CONFLICT (provider_id) DO NOTHING`,
+			id, textID, i+1); err != nil {
 			return err
 		}
-		if t, err = pgx.CollectExactlyOneRow(rows, scanText); err != nil {
-			return notFound(err)
-		}
-		if t.OfferID == "" {
-			return nil
-		}
-		switch t.State {
-		case offers.TextAccepted:
-			return th.accepted(ctx, t)
-		case offers.TextRejected:
-			if t.Kind != offers.TextShow {
-				return nil
-			}
-			if _, _, err := th.closeOffer(ctx, t.OfferID, offers.Undeliverable, offers.Closer{By: offers.ByCarrier}); err != nil {
-				return err
-			}
-			return th.advance(ctx)
-		}
-		return nil
-	})
+	}
+	rows, err := th.tx.Query(ctx, `UPDATE texts SET state = $2, provider_id = $3, code = $4, ended_at = $5
+		WHERE id = $1 AND state IN ('sending', 'unknown') RETURNING `+textColumns,
+		textID, string(res.TextState()), res.FirstID(), res.Code, th.now)
 	if err != nil {
-		return fmt.Errorf("sent: %w", err)
+		return err
+	}
+	t, err := pgx.CollectExactlyOneRow(rows, scanText)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return nil // a callback was faster
+	}
+	if err != nil {
+		return err
+	}
+	switch {
+	case t.State == offers.TextAccepted && t.OfferID != "":
+		return th.accepted(ctx, t)
+	case t.State == offers.TextRejected:
+		return th.lost(ctx, t, res.Code)
+	case res.Partial && t.Kind == offers.TextShow:
+		// Some parts went out and the rest did not: nobody can say what was on the screen, so nothing may be confirmed.
+		if _, _, err := th.closeOffer(ctx, t.OfferID, offers.Undeliverable, offers.Closer{By: offers.ByCarrier}); err != nil {
+			return err
+		}
+		return th.advance(ctx)
 	}
 	return nil
 }
@@ -151,7 +159,7 @@ func (th *thread) say(ctx context.Context, kind offers.TextKind, body string) er
 		return nil
 	}
 	var addr, our string
-	err = th.tx.QueryRow(ctx, `SELECT address, our_number FROM addresses WHERE person_id = $1 ORDER BY bound_at, address LIMIT 1`, th.personID).Scan(&addr, &our)
+	err = th.tx.QueryRow(ctx, `SELECT address, our_number FROM addresses WHERE person_id = $1 AND opted_out_at IS NULL ORDER BY bound_at, address LIMIT 1`, th.personID).Scan(&addr, &our)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return nil // nobody to tell
 	}

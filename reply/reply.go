@@ -10,6 +10,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/countersign/countersign/classifier"
@@ -28,9 +30,15 @@ type Config struct {
 	MinRead   time.Duration // from the newest ask to the earliest yes
 }
 
+// Inbox is what a [Processor] works with.
+type Inbox interface {
+	offers.Inbox
+	offers.Phones
+}
+
 // Processor decides messages.
 type Processor struct {
-	inbox  offers.Inbox
+	inbox  Inbox
 	reader classifier.Reader
 	cfg    Config
 	wake   *offers.Wake
@@ -38,7 +46,7 @@ type Processor struct {
 }
 
 // NewProcessor makes a processor. Errors: classifier.ErrThreshold for a threshold under the floor.
-func NewProcessor(inbox offers.Inbox, reader classifier.Reader, cfg Config, wake *offers.Wake, log *slog.Logger) (*Processor, error) {
+func NewProcessor(inbox Inbox, reader classifier.Reader, cfg Config, wake *offers.Wake, log *slog.Logger) (*Processor, error) {
 	if _, err := classifier.NewThreshold(cfg.Threshold); err != nil {
 		return nil, fmt.Errorf("reply: %w", err)
 	}
@@ -95,6 +103,10 @@ const (
 	confirm
 	decline
 	modify
+	optOut // STOP: no text goes there any more
+	optIn  // START from somebody who had opted out
+	end    // HELP: the carrier has answered
+	choose // a number that picks one of several
 )
 
 // outcome is the answer of decide.
@@ -102,22 +114,52 @@ type outcome struct {
 	action action
 	event  offers.EventType // for pass, and where the action turns out not to hold
 	why    offers.Why
+	chosen int  // for choose: an index of the live offers
+	cancel bool // besides: take back every yes that is still settling
 }
 
-// decide is the table of what code does with a reading.
+// decide is the table of what code does with a message and its reading.
 func decide(r offers.Received, v classifier.Verdict, threshold float64) outcome {
+	words := classifier.NewWords(r.Text)
+	keyword := classifier.KeywordOf(words)
+	switch {
+	case r.OptOut == "STOP" || keyword == classifier.KeywordStop: // mutant: reply.stop
+		return outcome{action: optOut, cancel: r.Settling > 0}
+	case r.OptOut == "HELP" || keyword == classifier.KeywordHelp: // mutant: reply.help
+		return outcome{action: end}
+	case r.OptedOut && (r.OptOut == "START" || classifier.OptsIn(words)): // mutant: reply.start
+		return outcome{action: optIn, event: offers.MessageReceived}
+	case r.Overtaken: // mutant: reply.overtaken
+		return outcome{event: offers.MessageReceived, why: offers.WhyNewer}
+	}
+	out := answer(r, v, threshold)
+	out.cancel = r.Settling > 0 && takesBack(v.Reading)
+	return out
+}
+
+// takesBack says whether a reply that comes while a yes settles may mean "wait, no". Taking back a yes that was meant
+// costs a new offer, so less than a sure no suffices.
+func takesBack(got classifier.Reading) bool {
+	return got.Class == classifier.Decline || got.Class == classifier.Modify || got.P[classifier.Decline]+got.P[classifier.Modify] >= DeclineAt
+}
+
+// answer is the part of the table that goes by the reading.
+func answer(r offers.Received, v classifier.Verdict, threshold float64) outcome {
 	got := v.Reading
 	switch {
-	case r.Overtaken:
-		return outcome{event: offers.MessageReceived, why: offers.WhyNewer}
 	case len(r.Live) == 0, got.Class == classifier.Unrelated:
 		return outcome{event: offers.MessageReceived}
-	case r.Lossy:
+	case r.Lossy: // mutant: reply.lossy
 		return outcome{event: offers.ReplyUnresolved, why: offers.WhyReadingSays}
 	case v.Err != nil:
 		return outcome{event: offers.ReplyUnresolved, why: offers.WhyReaderFailed}
 	case len(r.Live) > 1: // mutant: reply.exactly_one
+		if i, ok := picked(r); ok && !r.Listening {
+			return outcome{action: choose, chosen: i, event: offers.ReplyUnresolved}
+		}
 		return outcome{event: offers.ReplyUnresolved, why: offers.WhySeveral}
+	case r.Quoted != "" && r.QuotedFor != r.Live[0].ID: // mutant: reply.quoted
+		return outcome{event: offers.ReplyUnresolved, why: offers.WhyQuoted}
 	case v.Confirms(threshold): // mutant: reply.threshold
 		return outcome{action: confirm, event: offers.ReplyUnresolved}
 	case got.Class == classifier.Decline && got.P[classifier.Decline] >= DeclineAt:
@@ -126,6 +168,13 @@ func decide(r offers.Received, v classifier.Verdict, threshold float64) outcome 
 		return outcome{action: modify, event: offers.ReplyUnresolved}
 	}
 	return outcome{event: offers.ReplyUnresolved, why: offers.WhyReadingSays}
+}
+
+// picked reads a reply that is nothing but a number of the list that the service has shown.
+func picked(r offers.Received) (int, bool) {
+	own := strings.Trim(classifier.Prepare(classifier.NewWords(r.Text)).Own, " \t\r\n.)#")
+	n, err := strconv.Atoi(own)
+	return n - 1, err == nil && n >= 1 && n <= len(r.Live)
 }
 
 // act makes the outcome so. Where the store refuses, the message goes to the main model with the refusal's reason.
@@ -145,10 +194,8 @@ func (p *Processor) act(ctx context.Context, r offers.Received, out outcome, v c
 	req := offers.PassRequest{
 		MessageID: r.MessageID, PersonID: r.PersonID, Type: out.event, Reading: rec, Data: data(r, v, out),
 	}
-	if out.why == offers.WhyCrossed || out.why == offers.WhyTooSoon {
-		// Texts cross in the air: the yes may have been meant for what was on the screen before.
-		req.Reask, req.ReaskText = r.Live[0].ID, offers.Question(r.Live[0])
-	}
+	req.Reask, req.ReaskText = question(r, out)
+	req.Several = len(r.Live) > 1
 	err = p.inbox.Pass(ctx, req)
 	if errors.As(err, &refused) && refused.Why == offers.WhyDecided {
 		return nil
@@ -156,9 +203,39 @@ func (p *Processor) act(ctx context.Context, r offers.Received, out outcome, v c
 	return err
 }
 
+// question is what the service puts to the person on its own: the one offer's question again where texts crossed in the
+// air, since the yes may have been meant for what was on the screen before; and, where no agent listens that could ask,
+// for every reply that stays unresolved.
+func question(r offers.Received, out outcome) (offerID, text string) {
+	crossed := out.why == offers.WhyCrossed || out.why == offers.WhyTooSoon
+	switch {
+	case out.event != offers.ReplyUnresolved || len(r.Live) == 0 || r.Listening && !crossed:
+		return "", ""
+	case len(r.Live) == 1:
+		return r.Live[0].ID, offers.Question(r.Live[0])
+	}
+	return r.Live[0].ID, offers.WhichOne(r.Live)
+}
+
 func (p *Processor) try(ctx context.Context, r offers.Received, out outcome, v classifier.Verdict, rec offers.ReadingRecord) error {
-	if out.action == pass {
+	if out.cancel {
+		if _, err := p.inbox.CancelSettling(ctx, r.MessageID, r.PersonID, offers.CancelledReceipt); err != nil {
+			return err
+		}
+	}
+	switch out.action {
+	case pass:
 		return nil
+	case optOut:
+		return p.inbox.OptOut(ctx, offers.OptOutRequest{MessageID: r.MessageID, PersonID: r.PersonID, Reading: rec})
+	case optIn:
+		return p.inbox.OptIn(ctx, offers.PassRequest{MessageID: r.MessageID, PersonID: r.PersonID, Type: out.event, Reading: rec, Data: data(r, v, out)})
+	case end:
+		return p.inbox.End(ctx, r.MessageID, r.PersonID, rec)
+	case choose:
+		return p.inbox.Choose(ctx, offers.ChooseRequest{
+			MessageID: r.MessageID, PersonID: r.PersonID, OfferID: r.Live[out.chosen].ID, Reading: rec, Data: data(r, v, outcome{}),
+		})
 	}
 	o := r.Live[0]
 	closer := offers.Closer{MessageID: r.MessageID, Reading: v.Reading.Class.String(), P: v.Reading.P[v.Reading.Class]}

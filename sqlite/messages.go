@@ -35,8 +35,8 @@ func senderOf(q session, in offers.Inbound) (sender, error) {
 
 // receiveInsert numbers the message and stamps it with the clock as it is under the lock.
 const receiveInsert = `INSERT INTO messages (id, account_id, person_id, number, provider, provider_id, address, our_number, text, raw,
-	lossy, quoted, trust, run_id, received_at)
-	VALUES (?1, ?2, nullif(?3, ''), nullif(?4, 0), ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, nullif(?14, ''), ?15)
+	lossy, quoted, trust, run_id, received_at, opt_out)
+	VALUES (?1, ?2, nullif(?3, ''), nullif(?4, 0), ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, nullif(?14, ''), ?15, ?16)
 	ON CONFLICT (provider, provider_id) DO NOTHING`
 
 // Receive implements [offers.Inbox]: number, insert, run and context are one transaction.
@@ -73,12 +73,12 @@ func receive(q session, now time.Time, in offers.Inbound) (offers.Received, erro
 		raw = []byte{}
 	}
 	n, err := q.exec(receiveInsert, r.MessageID, r.AccountID, r.PersonID, number, in.Provider, in.ProviderID,
-		string(in.Address), string(in.OurNumber), in.Text, raw, in.Lossy, in.Quoted, trust, r.RunID, now.UnixMicro())
+		string(in.Address), string(in.OurNumber), in.Text, raw, in.Lossy, in.Quoted, trust, r.RunID, now.UnixMicro(), in.OptOut)
 	if err != nil {
 		return r, err
 	}
 	if n == 0 {
-		r, err = received(q, contextByProvider, in.Provider, in.ProviderID)
+		r, err = received(q, now, contextByProvider, in.Provider, in.ProviderID)
 		r.Duplicate = true
 		return r, err
 	}
@@ -101,7 +101,7 @@ func receive(q session, now time.Time, in offers.Inbound) (offers.Received, erro
 	if err != nil {
 		return r, err
 	}
-	return r, surroundings(q, &r, number, now)
+	return r, surroundings(q, &r, number, now, now)
 }
 
 // contextColumns are what is known of a stored message itself. Of a pending one no word comes back.
@@ -117,7 +117,7 @@ const (
 
 // Context implements [offers.Inbox].
 func (s *Store) Context(ctx context.Context, messageID string) (offers.Received, error) {
-	r, err := received(s.read(ctx), contextByID, fold(messageID))
+	r, err := received(s.read(ctx), s.now(), contextByID, fold(messageID))
 	if err != nil {
 		return offers.Received{}, fmt.Errorf("context: %w", notFound(err))
 	}
@@ -125,7 +125,7 @@ func (s *Store) Context(ctx context.Context, messageID string) (offers.Received,
 }
 
 // received loads a message that was stored before, with its context.
-func received(q session, query string, args ...any) (offers.Received, error) {
+func received(q session, now time.Time, query string, args ...any) (offers.Received, error) {
 	var r offers.Received
 	var number, us int64
 	err := q.one(query, args, &r.MessageID, &r.AccountID, &r.PersonID, &r.RunID, &r.Trusted, &r.Lossy, &r.Decided, &r.Text, &r.Quoted,
@@ -133,7 +133,7 @@ func received(q session, query string, args ...any) (offers.Received, error) {
 	if err != nil || !r.Trusted {
 		return r, err
 	}
-	return r, surroundings(q, &r, number, at(us))
+	return r, surroundings(q, &r, number, at(us), now)
 }
 
 // earlier takes the four before it looks at their age: a long history is not walked through.
@@ -144,13 +144,23 @@ const earlier = `SELECT text FROM (SELECT text, number, received_at FROM message
 const liveOffers = `SELECT ` + offerColumns + fromOffers + `WHERE o.person_id = ?1 AND o.state IN ('sending', 'open') ORDER BY o.created_at, o.id`
 
 // surroundings adds the person's earlier messages of the last 24 hours and the live offers.
-func surroundings(q session, r *offers.Received, number int64, receivedAt time.Time) (err error) {
+func surroundings(q session, r *offers.Received, number int64, receivedAt, now time.Time) (err error) {
 	if r.Earlier, err = all(q, scanString, earlier, r.PersonID, number, receivedAt.Add(-24*time.Hour).UnixMicro()); err != nil {
 		return err
 	}
-	r.Live, err = all(q, scanOffer, liveOffers, r.PersonID)
-	return err
+	if r.Live, err = all(q, scanOffer, liveOffers, r.PersonID); err != nil {
+		return err
+	}
+	return q.one(around, []any{r.MessageID, now.Add(-offers.ListensFor).UnixMicro()}, &r.OptOut, &r.OptedOut, &r.QuotedFor, &r.Settling, &r.Listening)
 }
+
+// around is what else a decision looks at: opt-outs, the text that is answered, yeses that still settle, who listens.
+const around = `SELECT m.opt_out, coalesce((SELECT a.opted_out_at IS NOT NULL FROM addresses a WHERE a.address = m.address AND a.our_number = m.our_number), 0),
+	CASE WHEN m.quoted = '' THEN '' ELSE coalesce((SELECT t.offer_id FROM text_parts q JOIN texts t ON t.id = q.text_id
+	  WHERE q.provider_id = m.quoted AND t.person_id = m.person_id), '') END,
+	(SELECT count(*) FROM operations s WHERE s.person_id = m.person_id AND s.state = 'settling'),
+	EXISTS (SELECT 1 FROM keys k WHERE k.account_id = m.account_id AND k.revoked_at IS NULL AND k.polled_at > ?2)
+	FROM messages m WHERE m.id = ?1`
 
 // Undecided implements [offers.Inbox].
 func (s *Store) Undecided(ctx context.Context, age time.Duration, limit int) ([]string, error) {
@@ -188,7 +198,7 @@ func (s *Store) Pass(ctx context.Context, p offers.PassRequest) error {
 		if p.Reask == "" {
 			return nil
 		}
-		return th.reask(p.Reask, p.ReaskText)
+		return th.reask(p)
 	})
 	if err != nil {
 		return fmt.Errorf("pass: %w", err)
@@ -197,18 +207,22 @@ func (s *Store) Pass(ctx context.Context, p offers.PassRequest) error {
 }
 
 // reask puts an offer's question in line again while that still makes sense.
-func (th *thread) reask(offerID, body string) error {
+func (th *thread) reask(p offers.PassRequest) error {
 	var addr, our people.Address
 	err := th.one(`UPDATE offers SET reasks = reasks + 1
 		WHERE id = ?1 AND person_id = ?2 AND state = 'open' AND expires_at > ?3 AND reasks < ?4
 		AND (SELECT count(*) FROM texts t WHERE t.person_id = ?2 AND t.kind IN ('reask', 'notice') AND t.queued_at > ?5) < ?6
 		RETURNING address, our_number`,
-		[]any{offerID, th.personID, th.now.UnixMicro(), offers.MaxReasks, th.now.Add(-time.Hour).UnixMicro(), offers.HourlyTexts}, &addr, &our)
+		[]any{p.Reask, th.personID, th.now.UnixMicro(), offers.MaxReasks, th.now.Add(-time.Hour).UnixMicro(), offers.HourlyTexts}, &addr, &our)
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	return th.text(offers.TextReask, offerID, addr, our, body)
+	about := p.Reask
+	if p.Several {
+		about = ""
+	}
+	return th.text(offers.TextReask, about, addr, our, p.ReaskText)
 }

@@ -157,7 +157,7 @@ UPDATE offers AS o SET state = 'consumed', closed_at = ?11, closed_by = ?4, cons
     AND o.binding_sha256 = ?7                                       -- mutant: consume.binding
     AND m.number = t.messages                                       -- mutant: consume.newest
     AND m.received_at >= o.asked_at + ?8                            -- mutant: consume.min_read
-    AND (?12 OR m.received_at >= o.asked_at + ?9 OR NOT EXISTS (SELECT 1 FROM offers y WHERE y.person_id = ?1 AND y.id <> ?3 AND y.sent_at IS NOT NULL AND y.state <> 'undeliverable' AND coalesce(y.closed_at > o.asked_at - ?10, true))) -- mutant: consume.crossed`
+    AND (?12 OR m.received_at >= o.asked_at + ?9 OR NOT EXISTS (SELECT 1 FROM offers y WHERE y.person_id = ?1 AND y.id <> ?3 AND y.sent_at IS NOT NULL AND coalesce(coalesce(y.closed_at, y.left_at) > o.asked_at - ?10, true))) -- mutant: consume.crossed`
 
 const consumeTail = `
   RETURNING operation_id, settle_us`
@@ -263,8 +263,8 @@ const snapshot = `SELECT o.id IS NOT NULL, coalesce(o.person_id, ''), coalesce(o
   coalesce(m.number, 0), coalesce(r.root_id, ''), m.received_at,
   t.messages, coalesce(last.offer_id, ''), coalesce(last.state, ''),
   EXISTS (SELECT 1 FROM offers y WHERE y.person_id = t.person_id AND y.state IN ('sending', 'open') AND y.id <> ?3),
-  EXISTS (SELECT 1 FROM offers y WHERE y.person_id = t.person_id AND y.id <> ?3 AND y.sent_at IS NOT NULL AND y.state <> 'undeliverable'
-    AND coalesce(y.closed_at > o.asked_at - ?4, true))
+  EXISTS (SELECT 1 FROM offers y WHERE y.person_id = t.person_id AND y.id <> ?3 AND y.sent_at IS NOT NULL
+    AND coalesce(coalesce(y.closed_at, y.left_at) > o.asked_at - ?4, true))
 FROM threads t JOIN people p ON p.id = t.person_id LEFT JOIN offers o ON o.id = ?3 LEFT JOIN messages m ON m.id = ?2
 LEFT JOIN runs r ON r.id = m.run_id
 LEFT JOIN (SELECT offer_id, state FROM texts WHERE person_id = ?1 AND state <> 'rejected' ORDER BY number DESC LIMIT 1) last ON true

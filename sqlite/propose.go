@@ -58,7 +58,7 @@ func propose(q session, now time.Time, opID string, p offers.Proposal, decide fu
 		return offers.ErrRunExpired
 	}
 	f := offers.Facts{Now: now, OperationID: opID}
-	if err := th.facts(&f, p.Address); err != nil {
+	if err := th.facts(&f, p.Address, p.Reaches); err != nil {
 		return err
 	}
 	if run == nil {
@@ -120,7 +120,7 @@ func proposer(q session, p offers.Proposal) (personID string, run *offers.Run, e
 }
 
 // facts reads the rest under the lock. want, if set, is where the ask is to be shown.
-func (th *thread) facts(f *offers.Facts, want people.Address) error {
+func (th *thread) facts(f *offers.Facts, want people.Address, reaches []string) error {
 	f.Person = people.Person{ID: th.personID, AccountID: th.accountID}
 	err := th.one(`SELECT p.name, p.tier, p.state, a.asking_is_approving FROM people p JOIN accounts a ON a.id = p.account_id WHERE p.id = ?1`,
 		[]any{th.personID}, &f.Person.Name, &f.Person.Tier, &f.Person.State, &f.AskingIsApproves)
@@ -132,8 +132,12 @@ func (th *thread) facts(f *offers.Facts, want people.Address) error {
 	if err != nil && !errors.Is(err, sql.ErrNoRows) {
 		return err
 	}
-	f.OwnAddresses, err = all(th.session, scanString, `SELECT address FROM own_addresses WHERE account_id = ?1 UNION
-		SELECT substr(address, instr(address, ':') + 1) FROM addresses WHERE account_id = ?1 ORDER BY 1`, th.accountID)
+	list, err := json.Marshal(reaches)
+	if err != nil {
+		return err
+	}
+	f.OwnAddresses, err = all(th.session, scanString, `SELECT address FROM own_addresses WHERE account_id = ?1 AND address IN (SELECT value FROM json_each(?2)) UNION
+		SELECT address FROM addresses WHERE account_id = ?1 AND address IN (SELECT value FROM json_each(?2)) ORDER BY 1`, th.accountID, string(list))
 	f.Reachable = f.Person.State == people.Active && f.Address != ""
 	return err
 }
@@ -195,6 +199,9 @@ func (th *thread) insertOffer(id string, p offers.Proposal, f offers.Facts, plan
 // advance starts the next show: every queued offer that asked for now, and the oldest queued one if none is live.
 // Sending is committed with the text, before any provider is called.
 func (th *thread) advance() error {
+	if err := th.dropUnreachable(); err != nil {
+		return err
+	}
 	type show struct {
 		id, text  string
 		addr, our people.Address
@@ -204,7 +211,7 @@ func (th *thread) advance() error {
 		var s show
 		err := r.Scan(&s.id, &s.addr, &s.our, &s.text, &s.created)
 		return s, err
-	}, `UPDATE offers SET state = 'sending', sent_at = ?2 WHERE id IN (
+	}, `UPDATE offers SET state = 'sending', left_at = NULL, sent_at = ?2 WHERE id IN (
 		SELECT id FROM offers WHERE person_id = ?1 AND state = 'queued' AND expires_at > ?2 AND present = 'now'
 		UNION ALL
 		SELECT id FROM (SELECT q.id FROM offers q WHERE q.person_id = ?1 AND q.state = 'queued' AND q.expires_at > ?2
@@ -217,6 +224,22 @@ func (th *thread) advance() error {
 	slices.SortFunc(shows, func(a, b show) int { return cmp.Or(cmp.Compare(a.created, b.created), cmp.Compare(a.id, b.id)) })
 	for _, s := range shows {
 		if err := th.text(offers.TextShow, s.id, s.addr, s.our, s.text); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// dropUnreachable ends queued offers to an address that takes no texts, or is bound to the person no more.
+func (th *thread) dropUnreachable() error {
+	lost, err := all(th.session, scanString, `SELECT q.id FROM offers q WHERE q.person_id = ?1 AND q.state = 'queued' AND NOT EXISTS (
+		SELECT 1 FROM addresses a WHERE a.address = q.address AND a.our_number = q.our_number AND a.person_id = ?1 AND a.opted_out_at IS NULL)
+		ORDER BY q.created_at, q.id`, th.personID)
+	if err != nil {
+		return err
+	}
+	for _, id := range lost {
+		if _, _, err := th.closeOffer(id, offers.Undeliverable, offers.Closer{By: offers.ByCarrier}); err != nil {
 			return err
 		}
 	}

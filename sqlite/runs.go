@@ -106,14 +106,14 @@ func (s *Store) Taint(ctx context.Context, accountID, runID string) (offers.Run,
 }
 
 // FactsOf implements [offers.Runs].
-func (s *Store) FactsOf(ctx context.Context, accountID, personID string) (offers.Facts, error) {
+func (s *Store) FactsOf(ctx context.Context, accountID, personID string, reaches []string) (offers.Facts, error) {
 	f := offers.Facts{Now: s.now()}
 	th := &thread{session: s.read(ctx), now: f.Now, accountID: accountID}
 	err := th.one(`SELECT p.id FROM people p WHERE p.account_id = ?1 AND (?2 = '' AND p.tier = 'owner' AND p.state = 'active'
 		AND EXISTS (SELECT 1 FROM addresses a WHERE a.person_id = p.id) OR p.id = ?2) ORDER BY p.created_at, p.id LIMIT 1`,
 		[]any{accountID, fold(personID)}, &th.personID)
 	if err == nil {
-		err = th.facts(&f, "")
+		err = th.facts(&f, "", reaches)
 	}
 	if err != nil {
 		return offers.Facts{}, fmt.Errorf("facts: %w", notFound(err))

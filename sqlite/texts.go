@@ -67,37 +67,39 @@ func (s *Store) Sent(ctx context.Context, textID string, res offers.SendResult) 
 	if err := s.read(ctx).one(`SELECT person_id FROM texts WHERE id = ?1`, []any{textID}, &personID); err != nil {
 		return fmt.Errorf("sent: %w", notFound(err))
 	}
-	err := s.inThread(ctx, personID, func(th *thread) error {
-		// A text that was given up as unknown may still be proved accepted; nothing turns back from accepted or rejected.
-		list, err := all(th.session, scanText, `UPDATE texts SET state = ?2, provider_id = ?3, code = ?4, ended_at = ?5
-			WHERE id = ?1 AND state IN ('sending', 'unknown') RETURNING `+textColumns,
-			textID, string(res.TextState()), res.ProviderID, res.Code, th.now.UnixMicro())
-		if err != nil {
+	if err := s.inThread(ctx, personID, func(th *thread) error { return th.settleText(textID, res) }); err != nil {
+		return fmt.Errorf("sent: %w", err)
+	}
+	return nil
+}
+
+// settleText records what is known of a text by now. A text that was given up as unknown may still be proved accepted;
+// nothing turns back from accepted or rejected.
+func (th *thread) settleText(textID string, res offers.SendResult) error {
+	for i, id := range res.IDs() {
+		if _, err := th.exec(`INSERT INTO text_parts (provider_id, text_id, part) VALUES (?1, ?2, ?3) ON CONFLICT (provider_id) DO NOTHING`,
+			id, textID, i+1); err != nil {
 			return err
 		}
-		if len(list) == 0 {
-			return offers.ErrNotFound
+	}
+	list, err := all(th.session, scanText, `UPDATE texts SET state = ?2, provider_id = ?3, code = ?4, ended_at = ?5
+		WHERE id = ?1 AND state IN ('sending', 'unknown') RETURNING `+textColumns,
+		textID, string(res.TextState()), res.FirstID(), res.Code, th.now.UnixMicro())
+	if err != nil || len(list) == 0 {
+		return err // none: a callback was faster
+	}
+	t := list[0]
+	switch {
+	case t.State == offers.TextAccepted && t.OfferID != "":
+		return th.accepted(t)
+	case t.State == offers.TextRejected:
+		return th.lost(t, res.Code)
+	case res.Partial && t.Kind == offers.TextShow:
+		// Some parts went out and the rest did not: nobody can say what was on the screen, so nothing may be confirmed.
+		if _, _, err := th.closeOffer(t.OfferID, offers.Undeliverable, offers.Closer{By: offers.ByCarrier}); err != nil {
+			return err
 		}
-		t := list[0]
-		if t.OfferID == "" {
-			return nil
-		}
-		switch t.State {
-		case offers.TextAccepted:
-			return th.accepted(t)
-		case offers.TextRejected:
-			if t.Kind != offers.TextShow {
-				return nil
-			}
-			if _, _, err := th.closeOffer(t.OfferID, offers.Undeliverable, offers.Closer{By: offers.ByCarrier}); err != nil {
-				return err
-			}
-			return th.advance()
-		}
-		return nil
-	})
-	if err != nil {
-		return fmt.Errorf("sent: %w", err)
+		return th.advance()
 	}
 	return nil
 }
@@ -145,7 +147,7 @@ func (th *thread) say(kind offers.TextKind, body string) error {
 		return th.text(kind, o.ID, o.Address, o.OurNumber, offers.WithQuestion(body, o))
 	}
 	var addr, our people.Address
-	err = th.one(`SELECT address, our_number FROM addresses WHERE person_id = ?1 ORDER BY bound_at, rowid LIMIT 1`, []any{th.personID}, &addr, &our)
+	err = th.one(`SELECT address, our_number FROM addresses WHERE person_id = ?1 AND opted_out_at IS NULL ORDER BY bound_at, rowid LIMIT 1`, []any{th.personID}, &addr, &our)
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil // nobody to tell
 	}

@@ -104,7 +104,7 @@ func lineTests(t *testing.T, open Open) {
 		w.wantEvents(p, offers.OfferClosed, offers.OperationClosed)
 		list, err := w.Store.Texts(w.ctx, p.AccountID, p.ID)
 		w.must(err)
-		if list[0].State != offers.TextRejected || list[0].Code != 30006 {
+		if list[0].State != offers.TextRejected || list[0].Code != 30007 {
 			t.Fatalf("text %+v", list[0])
 		}
 	})
@@ -124,7 +124,7 @@ func lineTests(t *testing.T, open Open) {
 		x := w.reserve()
 		w.sent(x, offers.OutcomeAccepted)
 		for _, out := range []offers.Outcome{offers.OutcomeRejected, offers.OutcomeUnknown} {
-			w.wantErr(w.Store.Sent(w.ctx, x.ID, offers.SendResult{Outcome: out}), offers.ErrNotFound)
+			w.must(w.Store.Sent(w.ctx, x.ID, offers.SendResult{Outcome: out}))
 		}
 		w.wantState(o.ID, offers.Open)
 		w.wantTexts(p, "1 show* accepted")

@@ -42,14 +42,16 @@ func proposeTests(t *testing.T, open Open) {
 		w := newWorld(t, open)
 		p := w.person(gate.TierPaired)
 		w.personAt(p.AccountID, gate.TierOwner, people.Binding{Address: "sim:boss", OurNumber: Ours})
-		f := w.facts(w.proposal(p))
+		pr := w.proposal(p)
+		pr.Reaches = []string{"sim:boss", string(p.Addresses[0].Address), "sms:+12025550199"}
+		f := w.facts(pr)
 		if f.Run.Tier != gate.TierPaired || !f.Run.Tainted || !f.Run.Interactive || !f.Run.Cause.Offer || f.Run.PersonID != p.ID || f.Run.RootID != f.Run.ID {
 			t.Fatalf("run %+v", f.Run)
 		}
 		if !f.Reachable || f.Address != p.Addresses[0].Address || f.OurNumber != Ours || f.Person.Tier != gate.TierPaired || f.AskingIsApproves {
 			t.Fatalf("facts %+v", f)
 		}
-		equal(t, "own addresses", f.OwnAddresses, []string{p.Addresses[0].Address.ID(), "boss"})
+		equal(t, "own addresses", f.OwnAddresses, []string{"sim:boss", string(p.Addresses[0].Address)})
 	})
 	t.Run("FactsOfAMessagesRun", func(t *testing.T) {
 		w := newWorld(t, open)

@@ -221,7 +221,7 @@ func (w *world) sent(text offers.Text, o offers.Outcome) {
 	case offers.OutcomeAccepted:
 		res.ProviderID = fmt.Sprint("SM", serial.Add(1))
 	case offers.OutcomeRejected:
-		res.Code = 30006
+		res.Code = 30007
 	}
 	w.must(w.Store.Sent(w.ctx, text.ID, res))
 }

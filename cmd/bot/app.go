@@ -120,12 +120,12 @@ type intake struct {
 
 // Receive implements [webhook.Intake].
 func (i intake) Receive(ctx context.Context, in webhook.Inbound) error {
-	// Whatever the words alone do not tell makes them unfit for a decision: a picture, other recipients, a message
-	// that they answer.
-	partial := in.Lossy || in.NumMedia > 0 || len(in.OtherRecipients) > 0 || in.OriginalRepliedMessageSid != "" || in.Quote != ""
+	// Whatever the words alone do not tell makes them unfit for a decision: a picture, other recipients, a quote whose
+	// text has no id.
+	partial := in.Lossy || in.NumMedia > 0 || len(in.OtherRecipients) > 0 || in.Quote != ""
 	r, err := i.inbox.Receive(ctx, offers.Inbound{
 		Provider: in.Provider, ProviderID: in.ProviderSID, Address: in.From, OurNumber: in.To, Text: string(in.Text), Raw: in.Raw,
-		Lossy: partial, Quoted: in.OriginalRepliedMessageSid,
+		Lossy: partial, Quoted: in.OriginalRepliedMessageSid, OptOut: in.OptOutType,
 	})
 	if err != nil {
 		i.log.ErrorContext(ctx, "message not stored", "error", err)

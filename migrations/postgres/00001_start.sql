@@ -118,7 +118,7 @@ CREATE TABLE operations (
   noticed_at timestamptz,
   begun_at timestamptz,
   begun_by text NOT NULL DEFAULT '',
-  result jsonb,
+  result text,                   -- as it was written
   closed_at timestamptz
 );
 CREATE INDEX operations_settling ON operations (settle_until) WHERE state = 'settling';

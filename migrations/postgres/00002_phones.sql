@@ -17,7 +17,13 @@ CREATE INDEX text_parts_text ON text_parts (text_id);
 -- The page of an offer with a long body is found by the hash of a token that stands in the text alone.
 ALTER TABLE offers ADD COLUMN token_sha256 bytea UNIQUE;
 
+-- When an offer left the screen without an end: another was picked, and it waits in the queue again.
+ALTER TABLE offers ADD COLUMN left_at timestamptz;
+CREATE INDEX operations_settling_person ON operations (person_id) WHERE state = 'settling';
+
 -- +goose Down
+DROP INDEX operations_settling_person;
+ALTER TABLE offers DROP COLUMN left_at;
 ALTER TABLE offers DROP COLUMN token_sha256;
 DROP TABLE text_parts;
 ALTER TABLE texts DROP COLUMN delivery, DROP COLUMN delivery_rank;

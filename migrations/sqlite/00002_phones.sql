@@ -18,7 +18,13 @@ CREATE INDEX text_parts_text ON text_parts (text_id);
 ALTER TABLE offers ADD COLUMN token_sha256 BLOB;
 CREATE UNIQUE INDEX offers_token ON offers (token_sha256) WHERE token_sha256 IS NOT NULL;
 
+-- When an offer left the screen without an end: another was picked, and it waits in the queue again.
+ALTER TABLE offers ADD COLUMN left_at INTEGER;
+CREATE INDEX operations_settling_person ON operations (person_id) WHERE state = 'settling';
+
 -- +goose Down
+DROP INDEX operations_settling_person;
+ALTER TABLE offers DROP COLUMN left_at;
 DROP INDEX offers_token;
 ALTER TABLE offers DROP COLUMN token_sha256;
 DROP TABLE text_parts;
