@@ -3,18 +3,14 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
-	"os"
 	"sync"
 	"time"
 
 	"github.com/countersign/countersign/api"
-	"github.com/countersign/countersign/calibration"
 	"github.com/countersign/countersign/channel"
-	"github.com/countersign/countersign/classifier/local"
 	"github.com/countersign/countersign/offers"
 	"github.com/countersign/countersign/reply"
 	"github.com/countersign/countersign/webhook"
@@ -85,30 +81,6 @@ func newApp(c config, s store, log *slog.Logger) (*app, error) {
 		Confirms: reply.NewConfirmer(s, c.MinRead, wake), Wake: wake, Log: log, Ready: s.Ping, Version: version}))
 	a.handler = mux
 	return a, nil
-}
-
-// newReader loads the built-in reader behind its calibration. With a file that does not fit, the server runs, says so,
-// and acts on no confirm.
-func newReader(c config, log *slog.Logger) (*calibration.Reader, float64, error) {
-	inner, err := local.New()
-	if err != nil {
-		return nil, 0, fmt.Errorf("built-in reader: %w", err)
-	}
-	raw := local.CalibrationFile()
-	if c.Calibration != "" {
-		if raw, err = os.ReadFile(c.Calibration); err != nil {
-			return nil, 0, usage("COUNTERSIGN_CALIBRATION cannot be read: %v", errors.Unwrap(err))
-		}
-	}
-	f, err := calibration.Load(raw)
-	if err != nil {
-		log.Warn("the calibration file does not hold: no confirm is acted on", "error", err)
-	}
-	r := calibration.Calibrated(inner, f, inner)
-	if err := r.Err(); err != nil {
-		log.Warn("the reader is not calibrated: no confirm is acted on", "error", err)
-	}
-	return r, max(f.Threshold, minThreshold), nil
 }
 
 // intake makes a proven message durable and hands it to the runner.

@@ -8,7 +8,6 @@ import (
 	"io"
 	"strings"
 
-	"github.com/countersign/countersign/calibration"
 	"github.com/countersign/countersign/classifier"
 	"github.com/countersign/countersign/classifier/local"
 )
@@ -59,7 +58,7 @@ func (c *classifyCmd) Run(e *env) error {
 	if path == "" {
 		path = e.vars["COUNTERSIGN_CALIBRATION"]
 	}
-	reader, threshold, err := newReader(config{Calibration: path}, e.log)
+	reader, threshold, err := newReader(config{Calibration: path, Reader: readerLocal}, e.log)
 	if err != nil {
 		return err
 	}
@@ -87,7 +86,7 @@ func (c *classifyCmd) Run(e *env) error {
 	return nil
 }
 
-func (c *classifyCmd) one(e *env, reader *calibration.Reader, inner *local.Reader, threshold float64, l dataLine) (classified, error) {
+func (c *classifyCmd) one(e *env, reader classifier.Reader, inner *local.Reader, threshold float64, l dataLine) (classified, error) {
 	in := classifier.Input{Newest: classifier.NewWords(*l.Text)}
 	for _, w := range l.Earlier {
 		in.Earlier = append(in.Earlier, classifier.NewWords(w))

@@ -44,6 +44,9 @@ func settings() []setting {
 		{key: "twilio_from", env: "TWILIO_FROM"},
 		{key: "twilio_numbers", env: "TWILIO_NUMBERS"},
 		{key: "twilio_api_url", env: "TWILIO_API_URL"},
+		{key: "openai_api_key", env: "OPENAI_API_KEY", secret: true},
+		{key: "openai_base_url", env: "OPENAI_BASE_URL"},
+		{key: "openai_model", env: "OPENAI_MODEL"},
 	}
 }
 
@@ -58,6 +61,7 @@ type config struct {
 	MinRead     time.Duration
 	Sim         bool
 	Twilio      twilioConfig
+	OpenAI      map[string]string // by the names of its environment
 	// AllowPrivateEndpoints lets events be posted to private networks and the loopback.
 	AllowPrivateEndpoints bool
 }
@@ -163,8 +167,16 @@ func build(k *koanf.Koanf) (config, error) {
 	if c.MinRead, err = time.ParseDuration(k.String("min_read")); err != nil || c.MinRead <= 0 {
 		return c, usage("COUNTERSIGN_MIN_READ must be a duration above zero, such as 1s.")
 	}
-	if c.Reader != "local" {
-		return c, usage("COUNTERSIGN_READER must be local: this build has no other reader.")
+	c.OpenAI = map[string]string{}
+	for _, s := range settings() {
+		if v := k.String(s.key); v != "" && strings.HasPrefix(s.env, "OPENAI_") {
+			c.OpenAI[s.env] = v
+		}
+	}
+	switch c.Reader {
+	case readerLocal, readerOpenAI, readerCascade, readerAgree:
+	default:
+		return c, usage("COUNTERSIGN_READER must be local, openai, cascade or agree.")
 	}
 	return c, nil
 }

@@ -1,20 +1,13 @@
 package main
 
-import (
-	"net"
-
-	"github.com/countersign/countersign/classifier"
-)
-
-// minThreshold is where code begins to act on a confirm; no setting goes below.
-const minThreshold = classifier.ActThreshold
+import "net"
 
 type serveCmd struct {
 	configFlags
 	Addr                  string `help:"Where to listen (COUNTERSIGN_ADDR)." placeholder:"HOST:PORT"`
 	PublicURL             string `help:"The https:// address at which Twilio reaches this server (COUNTERSIGN_PUBLIC_URL)." placeholder:"URL"`
 	Policy                string `help:"The policy file (COUNTERSIGN_POLICY); the embedded sample if left out." placeholder:"FILE"`
-	Reader                string `help:"local (COUNTERSIGN_READER)."`
+	Reader                string `help:"local, openai, cascade or agree (COUNTERSIGN_READER)." placeholder:"local"`
 	Calibration           string `help:"The reader's calibration file (COUNTERSIGN_CALIBRATION)." placeholder:"FILE"`
 	MinRead               string `help:"From the newest ask to the earliest yes (COUNTERSIGN_MIN_READ)." placeholder:"1s"`
 	Sim                   bool   `help:"The simulated phone instead of Twilio (COUNTERSIGN_SIM)."`
@@ -24,6 +17,8 @@ type serveCmd struct {
 	TwilioAccountSid string `help:"TWILIO_ACCOUNT_SID." placeholder:"AC…"`
 	TwilioFrom       string `help:"TWILIO_FROM: a number, whatsapp:+… or a messaging service." placeholder:"+…"`
 	TwilioNumbers    string `help:"TWILIO_NUMBERS: our numbers, separated by commas." placeholder:"+…,+…"`
+	OpenaiBaseUrl    string `help:"OPENAI_BASE_URL: an OpenAI-compatible endpoint." placeholder:"URL"` //nolint:revive,staticcheck // the flag's name follows
+	OpenaiModel      string `help:"OPENAI_MODEL: the model's name." placeholder:"NAME"`
 	TwilioApiUrl     string `help:"TWILIO_API_URL: another base of Twilio's API." placeholder:"URL"` //nolint:revive,staticcheck // the flag's name follows
 }
 
@@ -42,6 +37,7 @@ func (c *serveCmd) Run(e *env) error {
 		"addr": c.Addr, "database_url": c.DatabaseURL, "public_url": c.PublicURL, "policy": c.Policy, "reader": c.Reader,
 		"calibration": c.Calibration, "min_read": c.MinRead, "twilio_account_sid": c.TwilioAccountSid, "twilio_from": c.TwilioFrom,
 		"twilio_numbers": c.TwilioNumbers, "twilio_api_url": c.TwilioApiUrl,
+		"openai_base_url": c.OpenaiBaseUrl, "openai_model": c.OpenaiModel,
 	}
 	if c.Sim {
 		flags["sim"] = "1"
