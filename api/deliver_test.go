@@ -509,7 +509,7 @@ func TestDeliverPastASlowEndpoint(t *testing.T) {
 
 func TestDeliverGivesUpAfterTheTimeout(t *testing.T) {
 	o := newOffice(t)
-	b := newBackend(t, func(_ int, _ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
+	b := newBackend(t, func(_ int, _ http.ResponseWriter, r *http.Request) { waitFor(r.Context(), nil, 5*time.Second) })
 	e := o.add(b.URL)
 	o.happen(1)
 	o.once(o.deliverer(func(c *DeliverConfig) { c.Timeout = 50 * time.Millisecond }), true)
@@ -543,6 +543,9 @@ func TestDeliverNoMoreAtOnceThanConfigured(t *testing.T) {
 	d := o.deliverer(func(c *DeliverConfig) { c.AtOnce = atOnce })
 	go func() { d.Run(ctx); close(ended) }()
 	for busy.Load() < atOnce {
+		pause(t)
+	}
+	for range 100 { // for one more to come
 		pause(t)
 	}
 	for range endpoints {

@@ -101,17 +101,16 @@ func (w *endpoints) happen(n int) []string {
 	return out
 }
 
-// claim waits for the next delivery.
+// claim demands that something is to be delivered, of all that has happened so far.
 func (w *endpoints) claim() offers.Delivery {
 	w.t.Helper()
-	for {
-		d, err := w.store.ClaimDelivery(w.ctx)
-		w.must(err)
-		if d != nil {
-			return *d
-		}
-		w.pause()
+	w.settle()
+	d, err := w.store.ClaimDelivery(w.ctx)
+	w.must(err)
+	if d == nil {
+		w.t.Fatal("nothing is to be delivered")
 	}
+	return *d
 }
 
 // idle demands that nothing is to be delivered, of all that has happened so far.
@@ -207,7 +206,16 @@ func endpointsBegin(w *endpoints) {
 func endpointsAccount(w *endpoints) {
 	w.AddAccount(other)
 	w.add(other)
+	own := w.add(people.DefaultAccount)
 	w.happen(2)
+	for range 2 {
+		// The other one has waited longer, but not for this.
+		d := w.claim()
+		if d.Endpoint.ID != own.ID {
+			w.t.Fatalf("event of %s went to an endpoint of %s", d.Event.AccountID, d.Endpoint.AccountID)
+		}
+		w.record(d, ok)
+	}
 	w.idle()
 	q := w.personAt(other, gate.TierOwner, people.Binding{Address: w.address(), OurNumber: Ours})
 	w.must(w.Store.Pass(w.ctx, pass(w.says(q, "hello"))))
