@@ -135,7 +135,7 @@ func TestGuardTheClients(t *testing.T) {
 				t.Errorf("%s, private ones allowed %v, dials a link-local address: %v", name, allow, err)
 			}
 		}
-		tr := d.http.Transport.(*http.Transport) //nolint:errcheck,forcetypeassert // seen above
+		tr := d.http.Transport.(*http.Transport) // seen above to be one
 		if _, err := tr.DialContext(t.Context(), "tcp", "10.0.0.1:80"); !errors.Is(err, errAddressRefused) {
 			t.Errorf("http, private ones allowed %v, goes beyond the loopback: %v", allow, err)
 		}
