@@ -139,10 +139,18 @@ func (e *env) printJSON(v any) error {
 
 func (e *env) printf(format string, args ...any) { fmt.Fprintf(e.stdout, format, args...) }
 
-type versionCmd struct{}
+type versionCmd struct {
+	JSON bool `name:"json" help:"Print JSON."`
+}
+
+// Help is the command's example.
+func (versionCmd) Help() string { return "Example:\n  bot version --json" }
 
 // Run prints the version.
-func (versionCmd) Run(e *env) error {
+func (c versionCmd) Run(e *env) error {
+	if c.JSON {
+		return e.printJSON(map[string]string{"version": version})
+	}
 	e.printf("bot %s\n", version)
 	return nil
 }
