@@ -12,10 +12,16 @@ import (
 	"github.com/countersign/countersign/people"
 )
 
-// feed reads an account's whole event feed. A store may hold events back while an older transaction runs, anywhere in
-// the database; so feed first puts in an event of its own and then reads until that one comes. The events of its own
-// are left out.
-func (w *world) feed() []offers.Event {
+// seen is an event that was read, and whose it is.
+type seen struct {
+	offers.Event
+	about about
+}
+
+// feed reads the default account's event feed to its end. A store may hold events back while an older transaction runs,
+// anywhere in the database; so feed first puts in an event of its own and then reads until that one comes. The events
+// of its own are left out. What it read before it does not read again.
+func (w *world) feed() []seen {
 	w.t.Helper()
 	m := w.made
 	if m.marker.ID == "" {
@@ -24,17 +30,19 @@ func (w *world) feed() []offers.Event {
 	r := w.says(m.marker, "marker")
 	w.must(w.Store.Pass(w.ctx, pass(r)))
 	for {
-		var out []offers.Event
-		list, _, err := w.Store.Events(w.ctx, people.DefaultAccount, "", 10_000)
+		list, next, err := w.Store.Events(w.ctx, people.DefaultAccount, m.at, 1000)
 		w.must(err)
+		m.at = next
+		end := false
 		for _, e := range list {
-			about := w.about(e)
-			if about.message == r.MessageID {
-				return out
+			a := w.about(e)
+			end = end || a.message == r.MessageID
+			if a.person != m.marker.ID {
+				m.seen = append(m.seen, seen{e, a})
 			}
-			if about.person != m.marker.ID {
-				out = append(out, e)
-			}
+		}
+		if end {
+			return m.seen
 		}
 		w.pause()
 	}
@@ -56,7 +64,7 @@ func (w *world) events(personID string) []offers.EventType {
 	w.t.Helper()
 	var out []offers.EventType
 	for _, e := range w.feed() {
-		if w.about(e).person == personID {
+		if e.about.person == personID {
 			out = append(out, e.Type)
 		}
 	}

@@ -80,6 +80,8 @@ type world struct {
 type made struct {
 	people int
 	marker people.Person
+	at     string // how far the event feed was read
+	seen   []seen
 }
 
 func newWorld(t *testing.T, open Open) *world {
