@@ -14,24 +14,31 @@ import (
 	"github.com/gowebpki/jcs"
 )
 
-// MaxArgs is the longest argument object in bytes that is taken.
-const MaxArgs = 64 << 10
-
-// Errors of [Canonical].
-var (
-	ErrArgsInvalid = errors.New("arguments are not one JSON object that can be kept exactly")
+// Limits of an argument object.
+const (
+	MaxArgs  = 64 << 10 // bytes
+	MaxDepth = 64       // objects and arrays within each other
 )
+
+// ErrArgsInvalid is the error of [Canonical].
+var ErrArgsInvalid = errors.New("arguments are not one JSON object that can be kept exactly")
 
 // Canonical returns the RFC 8785 (JCS) form of one JSON object and its SHA-256. These bytes are what is shown,
 // hashed, stored and released.
 //
 // It refuses, and never repairs, whatever two readers could take differently: duplicate names at any depth, invalid
-// UTF-8, lone surrogates, anything behind the object, and numbers that the form could not carry exactly (412.00 and
-// 412 are the same number; 9007199254740993 and 1e400 are refused). The error is [ErrArgsInvalid] with the place,
-// without the value.
+// UTF-8, lone surrogates, a byte order mark, anything behind the object, and numbers that the form could not carry
+// exactly (412.00 and 412 are the same number, as are -0 and 0; 9007199254740993 and 1e400 are refused). Strings are
+// kept code point by code point: two Unicode forms of one word are two values. The error is [ErrArgsInvalid] with the
+// place, without the value.
 func Canonical(raw []byte) (canonical []byte, sum [sha256.Size]byte, err error) {
-	if len(raw) > MaxArgs {
-		return nil, sum, fmt.Errorf("%w: longer than %d bytes", ErrArgsInvalid, MaxArgs)
+	return CanonicalWithin(raw, MaxArgs)
+}
+
+// CanonicalWithin is [Canonical] for what holds arguments, such as the body of a call, with a limit in bytes of its own.
+func CanonicalWithin(raw []byte, limit int) (canonical []byte, sum [sha256.Size]byte, err error) {
+	if len(raw) > limit { // mutant: canonical-size
+		return nil, sum, fmt.Errorf("%w: longer than %d bytes", ErrArgsInvalid, limit)
 	}
 	if err := exact(raw); err != nil {
 		return nil, sum, err
@@ -55,14 +62,17 @@ func exact(raw []byte) error {
 		if err != nil {
 			return fmt.Errorf("%w: at byte %d", ErrArgsInvalid, dec.InputOffset())
 		}
-		if tok.Kind() == '0' && !keepsValue(tok.String()) {
+		if dec.StackDepth() > MaxDepth { // mutant: canonical-depth
+			return fmt.Errorf("%w: nested deeper than %d", ErrArgsInvalid, MaxDepth)
+		}
+		if tok.Kind() == '0' && !keepsValue(tok.String()) { // mutant: canonical-digits
 			return fmt.Errorf("%w: the number at %s would lose digits; send it as a string", ErrArgsInvalid, dec.StackPointer())
 		}
 		if dec.StackDepth() == 0 {
 			break
 		}
 	}
-	if dec.PeekKind() != 0 || len(bytes.TrimLeft(raw[dec.InputOffset():], " \t\r\n")) != 0 {
+	if dec.PeekKind() != 0 || len(bytes.TrimLeft(raw[dec.InputOffset():], " \t\r\n")) != 0 { // mutant: canonical-trailing
 		return fmt.Errorf("%w: more than one value", ErrArgsInvalid)
 	}
 	return nil
