@@ -8,28 +8,42 @@ import (
 )
 
 // Wake tells waiters that something was committed. It is a hint: a waiter reads the rows again, and also on a timer.
+// Who sends texts waits apart, so that a yes, which puts no text in line, costs no look at the line.
 type Wake struct {
-	mu sync.Mutex
-	c  chan struct{}
+	mu     sync.Mutex
+	c      chan struct{}
+	inLine chan struct{}
 }
 
-// C returns a channel that is closed by the next Signal. Take it before reading rows.
-func (w *Wake) C() <-chan struct{} {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.c == nil {
-		w.c = make(chan struct{})
-	}
-	return w.c
-}
+// C returns a channel that is closed by the next signal of either kind. Take it before reading rows.
+func (w *Wake) C() <-chan struct{} { return w.take(&w.c) }
+
+// InLine returns a channel that is closed by the next Signal. Take it before looking at the line.
+func (w *Wake) InLine() <-chan struct{} { return w.take(&w.inLine) }
 
 // Signal wakes everybody who waits now.
-func (w *Wake) Signal() {
+func (w *Wake) Signal() { w.signal(&w.c, &w.inLine) }
+
+// SignalEvents wakes everybody but those who send texts: what was committed put none in line.
+func (w *Wake) SignalEvents() { w.signal(&w.c) }
+
+func (w *Wake) take(c *chan struct{}) <-chan struct{} {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.c != nil {
-		close(w.c)
-		w.c = nil
+	if *c == nil {
+		*c = make(chan struct{})
+	}
+	return *c
+}
+
+func (w *Wake) signal(cs ...*chan struct{}) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, c := range cs {
+		if *c != nil {
+			close(*c)
+			*c = nil
+		}
 	}
 }
 
@@ -53,7 +67,7 @@ func (d *Dispatcher) Run(ctx context.Context) {
 	for range d.workers {
 		wg.Go(func() {
 			for ctx.Err() == nil {
-				woken := d.wake.C()
+				woken := d.wake.InLine()
 				if d.drain(ctx) {
 					continue
 				}

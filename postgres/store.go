@@ -33,12 +33,19 @@ var (
 	_ people.Store = (*Store)(nil)
 )
 
-// Open connects. url is a postgres:// URL; pool settings may stand in its query (pool_max_conns=16). Migrate is not
+// maxConns is how many connections a server takes where its URL does not say. A yes waits for the disk twice, and
+// commits that wait together share one write.
+const maxConns = 16
+
+// Open connects. url is a postgres:// URL; pool settings may stand in its query (pool_max_conns=32). Migrate is not
 // called: `bot migrate up` does that.
 func Open(ctx context.Context, url string) (*Store, error) {
 	cfg, err := pgxpool.ParseConfig(url)
 	if err != nil {
 		return nil, errors.New("postgres: the database URL does not parse") // the error would quote the password
+	}
+	if !strings.Contains(url, "pool_max_conns=") {
+		cfg.MaxConns = maxConns
 	}
 	pool, err := pgxpool.NewWithConfig(ctx, cfg)
 	if err != nil {

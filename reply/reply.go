@@ -71,11 +71,15 @@ func (p *Processor) Process(ctx context.Context, r offers.Received) error {
 	}
 	out := decide(r, v, p.cfg.Threshold)
 	rec := record(v, p.reader.Fingerprint())
-	err := p.act(ctx, r, out, v, rec)
+	quiet, err := p.act(ctx, r, out, v, rec)
 	if err != nil {
 		return fmt.Errorf("message %s: %w", r.MessageID, err)
 	}
-	p.wake.Signal()
+	if quiet {
+		p.wake.SignalEvents()
+	} else {
+		p.wake.Signal()
+	}
 	return nil
 }
 
@@ -177,19 +181,20 @@ func picked(r offers.Received) (int, bool) {
 	return n - 1, err == nil && n >= 1 && n <= len(r.Live)
 }
 
-// act makes the outcome so. Where the store refuses, the message goes to the main model with the refusal's reason.
-func (p *Processor) act(ctx context.Context, r offers.Received, out outcome, v classifier.Verdict, rec offers.ReadingRecord) error {
-	err := p.try(ctx, r, out, v, rec)
+// act makes the outcome so. Where the store refuses, the message goes to the main model with the refusal's reason. quiet
+// says that no text came in line with it, as with a yes: its receipt waits for the result.
+func (p *Processor) act(ctx context.Context, r offers.Received, out outcome, v classifier.Verdict, rec offers.ReadingRecord) (quiet bool, err error) {
+	err = p.try(ctx, r, out, v, rec)
 	var refused *offers.Refusal
 	switch {
 	case errors.As(err, &refused) && refused.Why == offers.WhyDecided:
-		return nil // by somebody else, in the meantime
+		return true, nil // by somebody else, in the meantime
 	case errors.As(err, &refused):
 		out.why = refused.Why
 	case err != nil:
-		return err
+		return false, err
 	case out.action != pass:
-		return nil
+		return out.action == confirm && !out.cancel, nil
 	}
 	req := offers.PassRequest{
 		MessageID: r.MessageID, PersonID: r.PersonID, Type: out.event, Reading: rec, Data: data(r, v, out),
@@ -198,9 +203,9 @@ func (p *Processor) act(ctx context.Context, r offers.Received, out outcome, v c
 	req.Several = len(r.Live) > 1
 	err = p.inbox.Pass(ctx, req)
 	if errors.As(err, &refused) && refused.Why == offers.WhyDecided {
-		return nil
+		return true, nil
 	}
-	return err
+	return false, err
 }
 
 // question is what the service puts to the person on its own: the one offer's question again where texts crossed in the
