@@ -56,7 +56,7 @@ func (s limitSide) run(ctx context.Context, dir string, p plan) (run, error) {
 	if _, err := load(target, reqs[:p.warm], p.connections, time.Minute); err != nil {
 		return run{}, fmt.Errorf("warm-up: %w", err)
 	}
-	m := newMeter(append(pids, proc.cmd.Process.Pid)...)
+	m := newMeter(append([]int{proc.cmd.Process.Pid}, pids...)...)
 	samples, err := load(target, reqs[p.warm:], p.connections, p.duration)
 	r := run{Peak: proc.peak()}
 	cpu, foreign := m.read()

@@ -8,7 +8,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -96,24 +95,31 @@ func freeAddr() (string, error) {
 // meter tells what a measurement took of the machine, and what others took meanwhile: where that is much, times are
 // worth little, and processor time per confirm is what remains to be compared.
 type meter struct {
-	pids       []int
-	at         time.Time
-	busy, ours float64
-	bench      float64
+	pids        []int
+	at          time.Time
+	busy, bench float64
+	ours        []float64
 }
 
 // newMeter begins. Processes are ours with their children: a postmaster counts for its backends.
 func newMeter(pids ...int) meter {
 	m := meter{pids: pids, at: time.Now()}
-	m.busy, m.ours, m.bench = busySeconds(), cpuSeconds(pids...), cpuSeconds(os.Getpid())
+	m.busy, m.bench = busySeconds(), cpuSeconds(os.Getpid())
+	for _, p := range pids {
+		m.ours = append(m.ours, cpuSeconds(p))
+	}
 	return m
 }
 
-// read gives the processor seconds of our processes, this one left out, and the number of cores that others have used.
-func (m meter) read() (cpu, foreign float64) {
+// read gives the processor seconds of each process, and the number of cores that others have used.
+func (m meter) read() (cpu []float64, foreign float64) {
 	wall := time.Since(m.at).Seconds()
-	cpu = cpuSeconds(m.pids...) - m.ours
-	return cpu, max(0, (busySeconds()-m.busy-cpu-(cpuSeconds(os.Getpid())-m.bench))/wall)
+	others := busySeconds() - m.busy - (cpuSeconds(os.Getpid()) - m.bench)
+	for i, p := range m.pids {
+		cpu = append(cpu, cpuSeconds(p)-m.ours[i])
+		others -= cpu[i]
+	}
+	return cpu, max(0, others/wall)
 }
 
 const ticksPerSecond = 100 // of Linux's user interface, on every platform that Go knows
@@ -135,9 +141,9 @@ func busySeconds() float64 {
 	return total / ticksPerSecond
 }
 
-// cpuSeconds sums over processes, their children and those of their children that have ended. This process counts alone.
-func cpuSeconds(pids ...int) float64 {
-	self := os.Getpid()
+// cpuSeconds is a process's with its children's, those that have ended too. This process counts alone.
+func cpuSeconds(process int) float64 {
+	self := process == os.Getpid()
 	stats, _ := filepath.Glob("/proc/[0-9]*/stat")
 	var total float64
 	for _, name := range stats {
@@ -152,12 +158,11 @@ func cpuSeconds(pids ...int) float64 {
 			continue
 		}
 		parent, _ := strconv.Atoi(f[1])
-		mine, child := slices.Contains(pids, pid), parent != self && slices.Contains(pids, parent)
-		if !mine && !child {
+		if pid != process && (self || parent != process) {
 			continue
 		}
 		last := 13 // user and system
-		if mine && pid != self {
+		if pid == process && !self {
 			last = 15 // and those of children that have ended
 		}
 		for _, v := range f[11:last] {

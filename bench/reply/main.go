@@ -234,8 +234,8 @@ func interleave(ctx context.Context, dir string, o options, all []contestant) ([
 					return nil, fmt.Errorf("%s on %s: %w", who.side, who.store, err)
 				}
 				r.Store, r.Side, r.Connections, r.Repetition = who.store, who.side, c, rep
-				note("%-8s %-5s %3d connections: %6.0f/s p50 %.2f p99 %.2f ms, ack p50 %.2f ms, CPU %.2f ms, %d of %d errors, %d not consumed, peak %d MiB, foreign %.2f %s",
-					r.Store, r.Side, c, r.Rate, r.P50, r.P99, r.AckP50, r.CPU, r.Errors, r.Requests, r.NotConsumed, r.Peak>>20, r.Foreign, r.Failure)
+				note("%-8s %-5s %3d connections: %6.0f/s p50 %.2f p99 %.2f ms, ack p50 %.2f ms, CPU %.2f ms (database %.2f), %d of %d errors, %d not consumed, peak %d MiB, foreign %.2f %s",
+					r.Store, r.Side, c, r.Rate, r.P50, r.P99, r.AckP50, r.CPU, r.DatabaseCPU, r.Errors, r.Requests, r.NotConsumed, r.Peak>>20, r.Foreign, r.Failure)
 				runs = append(runs, r)
 			}
 			slices.Reverse(all)

@@ -31,13 +31,15 @@ type run struct {
 	AckP50      float64 `json:"ack_p50_ms"` // to the answer
 	AckP99      float64 `json:"ack_p99_ms"`
 	Peak        int64   `json:"peak_rss_bytes"`
-	CPU         float64 `json:"cpu_ms_per_confirm"` // of the server and its database
-	Foreign     float64 `json:"foreign_cores"`      // used by whatever else ran on the machine
+	CPU         float64 `json:"cpu_ms_per_confirm"`          // of the server and its database
+	DatabaseCPU float64 `json:"database_cpu_ms_per_confirm"` // PostgreSQL's part of it
+	Foreign     float64 `json:"foreign_cores"`               // used by whatever else ran on the machine
 	Failure     string  `json:"failure,omitempty"`
 }
 
-// measure counts: consumed offers from the first request until the last commit, which took so many processor seconds.
-func (r *run) measure(samples []sample, committed []time.Time, cpu float64) {
+// measure counts: consumed offers from the first request until the last commit, which took so many processor seconds
+// of the server and, where there is one, of the database.
+func (r *run) measure(samples []sample, committed []time.Time, cpu []float64) {
 	var first, last time.Time
 	var acks, waits []time.Duration
 	for i, s := range samples {
@@ -62,7 +64,13 @@ func (r *run) measure(samples []sample, committed []time.Time, cpu float64) {
 	r.Requests = len(samples)
 	if len(waits) > 0 {
 		r.Rate = float64(len(waits)) / last.Round(0).Sub(first.Round(0)).Seconds()
-		r.CPU = 1000 * cpu / float64(len(waits))
+		for i, c := range cpu {
+			ms := 1000 * c / float64(len(waits))
+			r.CPU += ms
+			if i > 0 {
+				r.DatabaseCPU += ms
+			}
+		}
 	}
 	r.P50, r.P99 = percentile(waits, 0.5), percentile(waits, 0.99)
 	r.AckP50, r.AckP99 = percentile(acks, 0.5), percentile(acks, 0.99)
