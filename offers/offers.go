@@ -57,6 +57,7 @@ const (
 	MaxReasks   = 2  // times that one offer's question is put again
 
 	ListensFor = 60 * time.Second // since an agent last read events
+	AnswersFor = 10 * time.Second // since an agent's endpoint last answered 2xx
 )
 
 // State of an offer.

@@ -21,8 +21,8 @@ type Phones interface {
 	// one is shown once more, alone, so that the yes that follows is a yes to it. Errors: *Refusal (decided before).
 	Choose(ctx context.Context, c ChooseRequest) error
 	// Report records what a status callback says of a text. Callbacks come in any order, more than once, and before the
-	// answer to the send. One that proves acceptance opens what was unknown; one that says the text was not delivered
-	// makes its offer undeliverable; a dead number is unbound. Errors: ErrNotFound (no text of ours).
+	// answer to the send. Proof that every part was accepted opens what was unknown; one part that was not delivered
+	// makes the text's offer undeliverable; a dead number is unbound. Errors: ErrNotFound (no text of ours).
 	Report(ctx context.Context, r StatusReport) error
 }
 
@@ -55,6 +55,8 @@ type OptOutData struct {
 type StatusReport struct {
 	TextID     string // ours, as it stood in the callback's address; may be empty
 	ProviderID string // of the part
+	Part       int    // from 1, as it stood there; 0: the only one
+	Parts      int    // how many; 0: one
 	Status     string // the provider's word
 	Code       int    // the provider's error code; 0: none
 }

@@ -16,9 +16,11 @@ type Sender interface {
 	Limit() int
 }
 
-// Outgoing is one text for a provider.
+// Outgoing is one message for a provider: a text, or one of its parts.
 type Outgoing struct {
 	TextID string // ours; callbacks name it
+	Part   int    // from 1, where the text goes out as several
+	Parts  int    // how many; 0: one
 	From   people.Address
 	To     people.Address
 	Body   string
@@ -43,12 +45,12 @@ const (
 type SendResult struct {
 	Outcome     Outcome
 	ProviderID  string   // of the only part
-	ProviderIDs []string // of the parts that the provider has taken, in order, where there are several
-	Partial     bool     // unknown, since some parts went out and others did not
-	Code        int      // the provider's error code, when rejected
+	ProviderIDs []string // of all parts in order, where there are several; empty: not known
+	Partial     bool     // unknown, since some parts went out, or may have, and others certainly did not
+	Code        int      // the provider's error code, when rejected or partial
 }
 
-// IDs are the provider's ids of all parts.
+// IDs are the provider's ids of all parts in order; empty: not known.
 func (r SendResult) IDs() []string {
 	if len(r.ProviderIDs) == 0 && r.ProviderID != "" {
 		return []string{r.ProviderID}
@@ -58,8 +60,10 @@ func (r SendResult) IDs() []string {
 
 // FirstID is what the text's own row keeps.
 func (r SendResult) FirstID() string {
-	if ids := r.IDs(); len(ids) > 0 {
-		return ids[0]
+	for _, id := range r.IDs() {
+		if id != "" {
+			return id
+		}
 	}
 	return ""
 }

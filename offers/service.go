@@ -18,7 +18,7 @@ type Service struct {
 	limit  func(channel string) int
 }
 
-// NewService makes a service. limit says how many characters go out as one text on a channel.
+// NewService makes a service. limit says how many characters go out as one message on a channel.
 func NewService(store Proposer, policy *gate.Policy, limit func(channel string) int) *Service {
 	return &Service{store: store, policy: policy, limit: limit}
 }
@@ -85,7 +85,7 @@ func (s *Service) plan(p Proposal, f Facts) (Plan, error) {
 	if plan.Decision.Answer != gate.Ask {
 		return plan, nil
 	}
-	shown, err := Show(op, s.policy, s.limit(f.Address.Channel()))
+	shown, err := Show(op, s.policy, Room(s.limit(f.Address.Channel())))
 	if err != nil {
 		return plan, err
 	}
@@ -116,7 +116,7 @@ func (s *Service) say(plan Plan, f Facts, p Proposal) (Plan, error) {
 		return plan, fmt.Errorf("%w: want text", ErrArgsInvalid)
 	}
 	plan.Say = block(text)
-	if n := utf16Len(plan.Say); n > s.limit(f.Address.Channel())-questionRoom {
+	if n := utf16Len(plan.Say); n > Room(s.limit(f.Address.Channel()))-questionRoom {
 		return plan, fmt.Errorf("%w: %d characters", ErrCannotBeShown, n)
 	}
 	return plan, nil

@@ -164,7 +164,7 @@ type Inbox interface {
 	CloseByReply(ctx context.Context, c CloseRequest) (Offer, error)
 	// Pass records a message as decided without touching an offer, with one event: message.received or
 	// reply.unresolved. Reask names an offer whose question is put to the person again; it is dropped when that
-	// offer is closed meanwhile, when it was asked again twice, or over the hourly limit.
+	// offer is closed meanwhile, when it was asked again MaxReasks times, or over the hourly limit.
 	Pass(ctx context.Context, p PassRequest) error
 }
 
@@ -266,7 +266,16 @@ type PassRequest struct {
 	Reading   ReadingRecord
 	Reask     string // offer id
 	ReaskText string
+	Hourly    int  // questions and notices of the service's own to one person within an hour; 0: HourlyTexts
 	Several   bool // the text is about several offers: it counts for the named one, and a yes to it is a yes to none
+}
+
+// HourlyLimit is how many questions and notices of the service's own the person may have had within the hour before this.
+func (p PassRequest) HourlyLimit() int {
+	if p.Hourly == 0 {
+		return HourlyTexts
+	}
+	return p.Hourly
 }
 
 // Refusal says why an offer was not consumed. It explains; it never grants.
@@ -301,6 +310,7 @@ const (
 	WhyCrossed      Why = "texts_crossed"       // another ask was on the screen just before
 	WhyQuoted       Why = "quotes_another_text" // the reply answers another text than this offer's
 	WhyUnexplained  Why = "unexplained"         // every condition holds by now: something changed in between
+	WhyTapback      Why = "tapback"             // not the store's: a reaction, which by itself confirms nothing
 	WhyReadingSays  Why = "reading"             // not the store's: the reading itself was not a sure yes
 	WhyReaderFailed Why = "reader_failed"
 )
@@ -380,8 +390,9 @@ type Sweeper interface {
 	SettleDue(ctx context.Context) (int, error)
 	// LapseDue ends approved operations that nobody began in time.
 	LapseDue(ctx context.Context) (int, error)
-	// NoticeDue puts one notice in line for approvals that nobody picked up within NotPickedUp.
-	NoticeDue(ctx context.Context, notice string) (int, error)
+	// NoticeDue puts one notice in line for approvals that nobody picked up within NotPickedUp; none to a person who has
+	// had that many questions and notices within the hour.
+	NoticeDue(ctx context.Context, notice string, hourly int) (int, error)
 	// ResendDue takes texts that are sending since SendTimeout as unknown, and shows an offer whose text is unknown
 	// since then once more under a new number.
 	ResendDue(ctx context.Context) (int, error)

@@ -95,7 +95,7 @@ func (d *Dispatcher) Once(ctx context.Context) (bool, error) {
 		return false, err
 	}
 	ctx = context.WithoutCancel(ctx)
-	res := d.sender.Send(ctx, Outgoing{TextID: t.ID, From: t.OurNumber, To: t.Address, Body: t.Body})
+	res := d.send(ctx, t)
 	if err := d.line.Sent(ctx, t.ID, res); err != nil {
 		return false, err
 	}
@@ -106,16 +106,49 @@ func (d *Dispatcher) Once(ctx context.Context) (bool, error) {
 	return true, nil
 }
 
-// Clock runs what time brings.
-type Clock struct {
-	store Sweeper
-	wake  *Wake
-	log   *slog.Logger
+// send hands a text over, in parts where one message does not hold it. It is accepted when every part is. A refusal ends
+// it: of the first part nobody has seen anything, of a later one the text is partial. A part whose outcome is not known
+// keeps the others going: callbacks may still prove them all.
+func (d *Dispatcher) send(ctx context.Context, t *Text) SendResult {
+	bodies, ok := Split(t.Body, d.sender.Limit())
+	if !ok {
+		return SendResult{Outcome: OutcomeRejected, Code: CodeTooLong}
+	}
+	out := Outgoing{TextID: t.ID, From: t.OurNumber, To: t.Address}
+	if len(bodies) == 1 {
+		out.Body = bodies[0]
+		return d.sender.Send(ctx, out)
+	}
+	whole := SendResult{Outcome: OutcomeAccepted, ProviderIDs: make([]string, len(bodies))}
+	for i, body := range bodies {
+		out.Body, out.Part, out.Parts = body, i+1, len(bodies)
+		res := d.sender.Send(ctx, out)
+		whole.ProviderIDs[i] = res.ProviderID
+		switch {
+		case res.Outcome == OutcomeAccepted:
+		case res.Outcome == OutcomeUnknown:
+			whole.Outcome = OutcomeUnknown
+		case i == 0:
+			return res
+		default:
+			whole.Outcome, whole.Partial, whole.Code = OutcomeUnknown, true, res.Code
+			return whole
+		}
+	}
+	return whole
 }
 
-// NewClock makes a clock.
-func NewClock(store Sweeper, wake *Wake, log *slog.Logger) *Clock {
-	return &Clock{store: store, wake: wake, log: log}
+// Clock runs what time brings.
+type Clock struct {
+	store  Sweeper
+	wake   *Wake
+	log    *slog.Logger
+	hourly int
+}
+
+// NewClock makes a clock. hourly is how many questions and notices of the service's own one person gets in an hour.
+func NewClock(store Sweeper, wake *Wake, log *slog.Logger, hourly int) *Clock {
+	return &Clock{store: store, wake: wake, log: log, hourly: hourly}
 }
 
 // Run looks at the time until ctx ends.
@@ -133,7 +166,7 @@ func (c *Clock) Once(ctx context.Context) error {
 	total := 0
 	for _, step := range []func(context.Context) (int, error){
 		c.store.ExpireDue, c.store.LapseDue, c.store.SettleDue, c.store.ResendDue, c.store.AdvanceAll,
-		func(ctx context.Context) (int, error) { return c.store.NoticeDue(ctx, PickedUpNotice) },
+		func(ctx context.Context) (int, error) { return c.store.NoticeDue(ctx, PickedUpNotice, c.hourly) },
 	} {
 		n, err := step(ctx)
 		total += n

@@ -55,6 +55,7 @@ const contextOf = `SELECT m.id, m.account_id, coalesce(m.person_id::text, ''), c
     WHERE q.provider_id = m.quoted AND t.person_id = m.person_id), '') END,
   (SELECT count(*) FROM operations s WHERE s.person_id = m.person_id AND s.state = 'settling'),
   EXISTS (SELECT 1 FROM keys k WHERE k.account_id = m.account_id AND k.revoked_at IS NULL AND k.polled_at > cs_now() - $3::interval)
+  OR EXISTS (SELECT 1 FROM endpoints e WHERE e.account_id = m.account_id AND e.disabled_at IS NULL AND e.answered_at > cs_now() - $4::interval)
 FROM messages m LEFT JOIN runs r ON r.id = m.run_id WHERE m.provider = $1 AND m.provider_id = $2`
 
 // liveOffers is the other half of the context, in the same round trip.
@@ -99,7 +100,7 @@ func (s *Store) Context(ctx context.Context, messageID string) (offers.Received,
 }
 
 func queueContext(b *pgx.Batch, r *offers.Received, provider, id string) {
-	b.Queue(contextOf, provider, id, offers.ListensFor).QueryRow(func(row pgx.Row) error {
+	b.Queue(contextOf, provider, id, offers.ListensFor, offers.AnswersFor).QueryRow(func(row pgx.Row) error {
 		err := row.Scan(&r.MessageID, &r.AccountID, &r.PersonID, &r.RunID, &r.Trusted, &r.Lossy, &r.Decided, &r.Text, &r.Quoted,
 			&r.Tier, &r.Overtaken, &r.Earlier, &r.OptOut, &r.OptedOut, &r.QuotedFor, &r.Settling, &r.Listening)
 		return notFound(err)
@@ -166,7 +167,7 @@ func (th *thread) reask(ctx context.Context, p offers.PassRequest) error {
 		WHERE id = $1 AND person_id = $2 AND state = 'open' AND expires_at > cs_now() AND reasks < $3
 		AND (SELECT count(*) FROM texts t WHERE t.person_id = $2 AND t.kind IN ('reask', 'notice')
 		  AND t.queued_at > cs_now() - interval '1 hour') < $4
-		RETURNING address, our_number`, p.Reask, th.personID, offers.MaxReasks, offers.HourlyTexts).Scan(&addr, &our)
+		RETURNING address, our_number`, p.Reask, th.personID, offers.MaxReasks, p.HourlyLimit()).Scan(&addr, &our)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return nil
 	}

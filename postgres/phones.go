@@ -127,6 +127,9 @@ func (s *Store) CancelSettling(ctx context.Context, messageID, personID string, 
 
 // Report implements [offers.Phones].
 func (s *Store) Report(ctx context.Context, r offers.StatusReport) error {
+	if r.Rank() == 0 {
+		return nil // a word that is not known proves nothing
+	}
 	var textID, personID string
 	err := s.pool.QueryRow(ctx, `SELECT t.id, t.person_id FROM texts t WHERE t.id = coalesce(
 		(SELECT text_id FROM text_parts WHERE provider_id = $1), nullif($2, '')::uuid)`, r.ProviderID, r.TextID).Scan(&textID, &personID)
@@ -142,24 +145,37 @@ func (s *Store) Report(ctx context.Context, r offers.StatusReport) error {
 	return nil
 }
 
+// report records what a callback says of one part. What it says of the text follows from all parts together.
 func (th *thread) report(ctx context.Context, textID string, r offers.StatusReport) error {
-	rows, err := th.tx.Query(ctx, `UPDATE texts SET delivery = $2, delivery_rank = $3, code = CASE WHEN $4 <> 0 THEN $4 ELSE code END
-		WHERE id = $1 AND delivery_rank < $3 RETURNING `+textColumns, textID, r.Status, r.Rank(), r.Code)
+	tag, err := th.tx.Exec(ctx, `INSERT INTO text_parts (provider_id, text_id, part, delivery, delivery_rank) VALUES ($1, $2, $3, $4, $5)
+		ON CONFLICT (provider_id) DO UPDATE SET delivery = excluded.delivery, delivery_rank = excluded.delivery_rank
+		WHERE text_parts.delivery_rank < excluded.delivery_rank`, r.ProviderID, textID, max(r.Part, 1), r.Status, r.Rank())
+	if err != nil || tag.RowsAffected() == 0 {
+		return err // none: the part has come further already
+	}
+	rows, err := th.tx.Query(ctx, `UPDATE texts SET delivery = CASE WHEN delivery_rank < $3 THEN $2 ELSE delivery END,
+		delivery_rank = greatest(delivery_rank, $3), code = CASE WHEN $4 <> 0 THEN $4 ELSE code END WHERE id = $1 RETURNING `+textColumns,
+		textID, r.Status, r.Rank(), r.Code)
 	if err != nil {
 		return err
 	}
 	t, err := pgx.CollectExactlyOneRow(rows, scanText)
-	if errors.Is(err, pgx.ErrNoRows) {
-		return nil // it has come further already
-	}
 	if err != nil {
 		return err
 	}
 	switch {
-	case r.Proves() && (t.State == offers.TextSending || t.State == offers.TextUnknown):
-		return th.settleText(ctx, textID, offers.SendResult{Outcome: offers.OutcomeAccepted, ProviderIDs: []string{r.ProviderID}})
 	case r.Lost():
 		return th.lost(ctx, t, r.Code)
+	case t.State == offers.TextSending || t.State == offers.TextUnknown:
+		rows, err := th.tx.Query(ctx, `SELECT min(provider_id) FROM text_parts WHERE text_id = $1 GROUP BY part ORDER BY part`, textID)
+		if err != nil {
+			return err
+		}
+		known, err := pgx.CollectRows(rows, pgx.RowTo[string])
+		if err != nil || len(known) < max(r.Parts, 1) {
+			return err
+		}
+		return th.settleText(ctx, textID, offers.SendResult{Outcome: offers.OutcomeAccepted, ProviderIDs: known})
 	}
 	return nil
 }

@@ -143,13 +143,19 @@ func (s *Store) LapseDue(ctx context.Context) (int, error) {
 }
 
 // NoticeDue implements [offers.Sweeper].
-func (s *Store) NoticeDue(ctx context.Context, notice string) (int, error) {
+func (s *Store) NoticeDue(ctx context.Context, notice string, hourly int) (int, error) {
 	return s.each(ctx, "notice", `SELECT DISTINCT person_id::text FROM operations WHERE state = 'approved' AND noticed_at IS NULL
 		AND approved_at <= cs_now() - $1::interval LIMIT 100`, []any{offers.NotPickedUp}, func(th *thread) (int, error) {
 		due, err := ids(ctx, th.tx, `UPDATE operations SET noticed_at = $2::timestamptz WHERE person_id = $1 AND state = 'approved' AND noticed_at IS NULL
 			AND approved_at <= $2::timestamptz - $3::interval RETURNING id::text`, th.personID, th.now, offers.NotPickedUp)
 		if err != nil || len(due) == 0 {
 			return 0, err
+		}
+		var own int
+		err = th.tx.QueryRow(ctx, `SELECT count(*) FROM texts WHERE person_id = $1 AND kind IN ('reask', 'notice')
+			AND queued_at > cs_now() - interval '1 hour'`, th.personID).Scan(&own)
+		if err != nil || own >= hourly {
+			return len(due), err
 		}
 		return len(due), th.say(ctx, offers.TextNotice, notice)
 	})

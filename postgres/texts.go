@@ -78,6 +78,9 @@ func (s *Store) Sent(ctx context.Context, textID string, res offers.SendResult) 
 // nothing turns back from accepted or rejected.
 func (th *thread) settleText(ctx context.Context, textID string, res offers.SendResult) error {
 	for i, id := range res.IDs() {
+		if id == "" {
+			continue
+		}
 		if _, err := th.tx.Exec(ctx, `INSERT INTO text_parts (provider_id, text_id, part) VALUES ($1, $2, $3) ON CONFLICT (provider_id) DO NOTHING`,
 			id, textID, i+1); err != nil {
 			return err
@@ -106,7 +109,7 @@ func (th *thread) settleText(ctx context.Context, textID string, res offers.Send
 		if _, _, err := th.closeOffer(ctx, t.OfferID, offers.Undeliverable, offers.Closer{By: offers.ByCarrier}); err != nil {
 			return err
 		}
-		return th.advance(ctx)
+		return th.number(ctx, t, res.Code)
 	}
 	return nil
 }

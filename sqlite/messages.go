@@ -151,7 +151,7 @@ func surroundings(q session, r *offers.Received, number int64, receivedAt, now t
 	if r.Live, err = all(q, scanOffer, liveOffers, r.PersonID); err != nil {
 		return err
 	}
-	return q.one(around, []any{r.MessageID, now.Add(-offers.ListensFor).UnixMicro()}, &r.OptOut, &r.OptedOut, &r.QuotedFor, &r.Settling, &r.Listening)
+	return q.one(around, []any{r.MessageID, now.Add(-offers.ListensFor).UnixMicro(), now.Add(-offers.AnswersFor).UnixMicro()}, &r.OptOut, &r.OptedOut, &r.QuotedFor, &r.Settling, &r.Listening)
 }
 
 // around is what else a decision looks at: opt-outs, the text that is answered, yeses that still settle, who listens.
@@ -160,6 +160,7 @@ const around = `SELECT m.opt_out, coalesce((SELECT a.opted_out_at IS NOT NULL FR
 	  WHERE q.provider_id = m.quoted AND t.person_id = m.person_id), '') END,
 	(SELECT count(*) FROM operations s WHERE s.person_id = m.person_id AND s.state = 'settling'),
 	EXISTS (SELECT 1 FROM keys k WHERE k.account_id = m.account_id AND k.revoked_at IS NULL AND k.polled_at > ?2)
+	OR EXISTS (SELECT 1 FROM endpoints e WHERE e.account_id = m.account_id AND e.disabled_at IS NULL AND e.answered_at > ?3)
 	FROM messages m WHERE m.id = ?1`
 
 // Undecided implements [offers.Inbox].
@@ -213,7 +214,7 @@ func (th *thread) reask(p offers.PassRequest) error {
 		WHERE id = ?1 AND person_id = ?2 AND state = 'open' AND expires_at > ?3 AND reasks < ?4
 		AND (SELECT count(*) FROM texts t WHERE t.person_id = ?2 AND t.kind IN ('reask', 'notice') AND t.queued_at > ?5) < ?6
 		RETURNING address, our_number`,
-		[]any{p.Reask, th.personID, th.now.UnixMicro(), offers.MaxReasks, th.now.Add(-time.Hour).UnixMicro(), offers.HourlyTexts}, &addr, &our)
+		[]any{p.Reask, th.personID, th.now.UnixMicro(), offers.MaxReasks, th.now.Add(-time.Hour).UnixMicro(), p.HourlyLimit()}, &addr, &our)
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil
 	}

@@ -123,6 +123,9 @@ func (s *Store) CancelSettling(ctx context.Context, messageID, personID string, 
 
 // Report implements [offers.Phones].
 func (s *Store) Report(ctx context.Context, r offers.StatusReport) error {
+	if r.Rank() == 0 {
+		return nil // a word that is not known proves nothing
+	}
 	var textID, personID string
 	err := s.read(ctx).one(`SELECT t.id, t.person_id FROM texts t WHERE t.id = coalesce((SELECT text_id FROM text_parts WHERE provider_id = ?1), ?2)`,
 		[]any{r.ProviderID, fold(r.TextID)}, &textID, &personID)
@@ -135,18 +138,29 @@ func (s *Store) Report(ctx context.Context, r offers.StatusReport) error {
 	return nil
 }
 
+// report records what a callback says of one part. What it says of the text follows from all parts together.
 func (th *thread) report(textID string, r offers.StatusReport) error {
-	list, err := all(th.session, scanText, `UPDATE texts SET delivery = ?2, delivery_rank = ?3, code = CASE WHEN ?4 <> 0 THEN ?4 ELSE code END
-		WHERE id = ?1 AND delivery_rank < ?3 RETURNING `+textColumns, textID, r.Status, r.Rank(), r.Code)
+	n, err := th.exec(`INSERT INTO text_parts (provider_id, text_id, part, delivery, delivery_rank) VALUES (?1, ?2, ?3, ?4, ?5)
+		ON CONFLICT (provider_id) DO UPDATE SET delivery = excluded.delivery, delivery_rank = excluded.delivery_rank
+		WHERE text_parts.delivery_rank < excluded.delivery_rank`, r.ProviderID, textID, max(r.Part, 1), r.Status, r.Rank())
+	if err != nil || n == 0 {
+		return err // none: the part has come further already
+	}
+	list, err := all(th.session, scanText, `UPDATE texts SET delivery = iif(delivery_rank < ?3, ?2, delivery), delivery_rank = max(delivery_rank, ?3),
+		code = iif(?4 <> 0, ?4, code) WHERE id = ?1 RETURNING `+textColumns, textID, r.Status, r.Rank(), r.Code)
 	if err != nil || len(list) == 0 {
-		return err // none: it has come further already
+		return err
 	}
 	t := list[0]
 	switch {
-	case r.Proves() && (t.State == offers.TextSending || t.State == offers.TextUnknown):
-		return th.settleText(textID, offers.SendResult{Outcome: offers.OutcomeAccepted, ProviderIDs: []string{r.ProviderID}})
 	case r.Lost():
 		return th.lost(t, r.Code)
+	case t.State == offers.TextSending || t.State == offers.TextUnknown:
+		known, err := all(th.session, scanString, `SELECT min(provider_id) FROM text_parts WHERE text_id = ?1 GROUP BY part ORDER BY part`, textID)
+		if err != nil || len(known) < max(r.Parts, 1) {
+			return err
+		}
+		return th.settleText(textID, offers.SendResult{Outcome: offers.OutcomeAccepted, ProviderIDs: known})
 	}
 	return nil
 }

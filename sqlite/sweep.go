@@ -140,13 +140,19 @@ func (th *thread) lapsed(operationID string) error {
 }
 
 // NoticeDue implements [offers.Sweeper].
-func (s *Store) NoticeDue(ctx context.Context, notice string) (int, error) {
+func (s *Store) NoticeDue(ctx context.Context, notice string, hourly int) (int, error) {
 	return s.each(ctx, "notice", `SELECT DISTINCT person_id FROM operations WHERE state = 'approved' AND noticed_at IS NULL AND approved_at <= ?1 LIMIT 100`,
 		[]any{s.ago(offers.NotPickedUp)}, func(th *thread) (int, error) {
 			n, err := th.exec(`UPDATE operations SET noticed_at = ?2 WHERE person_id = ?1 AND state = 'approved' AND noticed_at IS NULL AND approved_at <= ?3`,
 				th.personID, th.now.UnixMicro(), th.now.Add(-offers.NotPickedUp).UnixMicro())
 			if err != nil || n == 0 {
 				return 0, err
+			}
+			var own int
+			err = th.one(`SELECT count(*) FROM texts WHERE person_id = ?1 AND kind IN ('reask', 'notice') AND queued_at > ?2`,
+				[]any{th.personID, th.now.Add(-time.Hour).UnixMicro()}, &own)
+			if err != nil || own >= hourly {
+				return int(n), err
 			}
 			return int(n), th.say(offers.TextNotice, notice)
 		})

@@ -77,6 +77,9 @@ func (s *Store) Sent(ctx context.Context, textID string, res offers.SendResult) 
 // nothing turns back from accepted or rejected.
 func (th *thread) settleText(textID string, res offers.SendResult) error {
 	for i, id := range res.IDs() {
+		if id == "" {
+			continue
+		}
 		if _, err := th.exec(`INSERT INTO text_parts (provider_id, text_id, part) VALUES (?1, ?2, ?3) ON CONFLICT (provider_id) DO NOTHING`,
 			id, textID, i+1); err != nil {
 			return err
@@ -99,7 +102,7 @@ func (th *thread) settleText(textID string, res offers.SendResult) error {
 		if _, _, err := th.closeOffer(t.OfferID, offers.Undeliverable, offers.Closer{By: offers.ByCarrier}); err != nil {
 			return err
 		}
-		return th.advance()
+		return th.number(t, res.Code)
 	}
 	return nil
 }

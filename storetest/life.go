@@ -158,5 +158,5 @@ func lifeTests(t *testing.T, open Open) {
 
 // notice puts the notice in line for approvals that nobody picked up.
 func (w *world) notice(ctx context.Context) (int, error) {
-	return w.Store.NoticeDue(ctx, offers.PickedUpNotice)
+	return w.Store.NoticeDue(ctx, offers.PickedUpNotice, offers.HourlyTexts)
 }

@@ -93,7 +93,7 @@ func (in *inside) start(ctx context.Context, logFile, profile, databaseURL, addr
 	ctx, in.cancel = context.WithCancel(ctx)
 	in.wg.Go(func() { runner.Run(ctx) })
 	in.wg.Go(func() { offers.NewDispatcher(in.store, sender, wake, log, 8).Run(ctx) })
-	in.wg.Go(func() { offers.NewClock(in.store, wake, log).Run(ctx) })
+	in.wg.Go(func() { offers.NewClock(in.store, wake, log, offers.HourlyTexts).Run(ctx) })
 	in.wg.Go(func() {
 		if err := in.srv.Serve(l); !errors.Is(err, http.ErrServerClosed) {
 			log.Error("serve", "error", err)
@@ -131,12 +131,12 @@ type intake struct {
 }
 
 // Receive implements [webhook.Intake].
-func (i intake) Receive(ctx context.Context, in webhook.Inbound) error {
+func (i intake) Receive(ctx context.Context, in webhook.Inbound) (<-chan struct{}, error) {
 	r, err := i.inbox.Receive(ctx, offers.Inbound{
 		Provider: in.Provider, ProviderID: in.ProviderSID, Address: in.From, OurNumber: in.To, Text: string(in.Text), Raw: in.Raw, Lossy: in.Lossy,
 	})
-	if err == nil && !r.Duplicate && r.Trusted {
-		i.runner.Submit(r)
+	if err != nil || r.Duplicate || !r.Trusted {
+		return nil, err
 	}
-	return err
+	return i.runner.Submit(r), nil
 }

@@ -75,7 +75,7 @@ func newApp(c config, s store, log *slog.Logger) (*app, error) {
 	}
 	service := offers.NewService(s, policy, func(string) int { return sender.Limit() })
 	a.dispatcher = offers.NewDispatcher(s, sender, wake, log, workers)
-	a.clock = offers.NewClock(s, wake, log)
+	a.clock = offers.NewClock(s, wake, log, offers.HourlyTexts)
 	a.deliverer = api.NewDeliverer(s, wake, log, api.DeliverConfig{AllowPrivate: c.AllowPrivateEndpoints, Version: version})
 	mux.Handle("/", api.New(api.Deps{Keys: s, Store: s, Proposer: service,
 		Confirms: reply.NewConfirmer(s, c.MinRead, wake), Wake: wake, Log: log, Ready: s.Ping, Version: version}))
@@ -91,7 +91,7 @@ type intake struct {
 }
 
 // Receive implements [webhook.Intake].
-func (i intake) Receive(ctx context.Context, in webhook.Inbound) error {
+func (i intake) Receive(ctx context.Context, in webhook.Inbound) (<-chan struct{}, error) {
 	// Whatever the words alone do not tell makes them unfit for a decision: a picture, other recipients, a quote whose
 	// text has no id.
 	partial := in.Lossy || in.NumMedia > 0 || len(in.OtherRecipients) > 0 || in.Quote != ""
@@ -101,12 +101,12 @@ func (i intake) Receive(ctx context.Context, in webhook.Inbound) error {
 	})
 	if err != nil {
 		i.log.ErrorContext(ctx, "message not stored", "error", err)
-		return err
+		return nil, err
 	}
-	if !r.Duplicate && r.Trusted {
-		i.runner.Submit(r)
+	if r.Duplicate || !r.Trusted {
+		return nil, nil
 	}
-	return nil
+	return i.runner.Submit(r), nil
 }
 
 // serve runs on a listener until ctx ends, and then in order: no new requests, no new work, what was begun is finished.

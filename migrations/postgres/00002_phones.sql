@@ -2,15 +2,17 @@
 ALTER TABLE addresses ADD COLUMN opted_out_at timestamptz;   -- no text goes there while it is set
 ALTER TABLE messages ADD COLUMN opt_out text NOT NULL DEFAULT '';   -- the provider's own word: STOP, START or HELP
 
--- What callbacks have said of a text; a rank never falls.
+-- The furthest that callbacks have said of a text; a rank never falls.
 ALTER TABLE texts ADD COLUMN delivery text NOT NULL DEFAULT '';
 ALTER TABLE texts ADD COLUMN delivery_rank int NOT NULL DEFAULT 0;
 
--- The provider's id of every part of a text: callbacks and quoted replies name it.
+-- The provider's id of every part of a text, which callbacks and quoted replies name, and what callbacks have said of it.
 CREATE TABLE text_parts (
   provider_id text PRIMARY KEY,
   text_id uuid NOT NULL REFERENCES texts,
-  part int NOT NULL
+  part int NOT NULL,
+  delivery text NOT NULL DEFAULT '',
+  delivery_rank int NOT NULL DEFAULT 0
 );
 CREATE INDEX text_parts_text ON text_parts (text_id);
 
