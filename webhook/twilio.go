@@ -67,27 +67,36 @@ func (r *Refusal) Error() string { return strconv.Itoa(r.Status) + " " + r.Reaso
 // Read proves and parses one POST. It reads the body once, and the bytes that it
 // proves are the bytes that it parses. On a Refusal the Inbound is empty.
 func (t *Twilio) Read(r *http.Request) (Inbound, *Refusal) {
-	if r.Method != http.MethodPost {
-		return Inbound{}, &Refusal{http.StatusMethodNotAllowed, "method"}
-	}
-	if !contentType(r.Header, "application/x-www-form-urlencoded") {
-		return Inbound{}, &Refusal{http.StatusUnsupportedMediaType, "content_type"}
-	}
-	if _, ok := oneSignature(r.Header); !ok {
-		return Inbound{}, &Refusal{http.StatusForbidden, "signature_absent"}
-	}
-	raw, refusal := readBody(r)
+	raw, f, refusal := t.prove(r)
 	if refusal != nil {
 		return Inbound{}, refusal
 	}
+	return t.message(raw, f)
+}
+
+// prove reads the body of one POST and returns it with its fields, signed for the URL that was configured.
+func (t *Twilio) prove(r *http.Request) ([]byte, form, *Refusal) {
+	if r.Method != http.MethodPost {
+		return nil, nil, &Refusal{http.StatusMethodNotAllowed, "method"}
+	}
+	if !contentType(r.Header, "application/x-www-form-urlencoded") {
+		return nil, nil, &Refusal{http.StatusUnsupportedMediaType, "content_type"}
+	}
+	if _, ok := oneSignature(r.Header); !ok {
+		return nil, nil, &Refusal{http.StatusForbidden, "signature_absent"}
+	}
+	raw, refusal := readBody(r)
+	if refusal != nil {
+		return nil, nil, refusal
+	}
 	f, err := parseForm(raw)
 	if err != nil {
-		return Inbound{}, &Refusal{http.StatusBadRequest, "form"}
+		return nil, nil, &Refusal{http.StatusBadRequest, "form"}
 	}
 	if !t.signature.verify(r.Header, r.RequestURI, f) {
-		return Inbound{}, &Refusal{http.StatusForbidden, "signature"}
+		return nil, nil, &Refusal{http.StatusForbidden, "signature"}
 	}
-	return t.message(raw, f)
+	return raw, f, nil
 }
 
 // message gives a proven form its shape. The signed string has no delimiters, so
@@ -226,11 +235,11 @@ func sidShape(s, prefix string) bool {
 }
 
 // count reads a number of parts: one to three digits, or nothing for none.
-func count(s string) (int, bool) {
-	if s == "" {
-		return 0, true
-	}
-	if len(s) > 3 {
+func count(s string) (int, bool) { return number(s, 3) }
+
+// number reads at most so many decimal digits; nothing is 0.
+func number(s string, digits int) (int, bool) {
+	if len(s) > digits {
 		return 0, false
 	}
 	n := 0
