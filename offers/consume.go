@@ -129,6 +129,12 @@ type Snapshot struct {
 	LastTextState TextState
 	OtherLive     bool
 	OtherAsk      bool // another ask was on the screen within CrossWindow of this one's newest ask
+
+	Cited      bool   // it is the yes that a main model cites
+	RunID      string // the message's own run
+	RunTainted bool
+	Used       bool // the message has approved an offer
+	Rival      bool // another offer was on the screen when the message came, or was asked after this one
 }
 
 // Why names the first condition that does not hold. A request without tiers asks for none: a no needs no capability.
@@ -140,7 +146,7 @@ func (s Snapshot) Why(c ConsumeRequest) Why {
 	switch {
 	case !s.OfferFound:
 		return WhyGone
-	case !s.MessageFound || s.MessagePersonID != c.PersonID:
+	case !s.MessageFound || s.MessagePersonID != c.PersonID, s.Cited && s.Used:
 		return WhyDecided
 	case s.PersonID != c.PersonID:
 		return WhyPerson
@@ -150,7 +156,7 @@ func (s Snapshot) Why(c ConsumeRequest) Why {
 		return WhyTier
 	case s.Address != s.MessageAddress || s.OurNumber != s.MessageOurNumber:
 		return WhyAddress
-	case s.RootRunID == s.MessageRootRunID:
+	case s.RootRunID == s.MessageRootRunID, s.Cited && (s.RunID != c.RunID || s.RunTainted):
 		return WhySameRun
 	case s.State == Consumed || s.State == Lapsed:
 		return WhyConsumed
@@ -158,7 +164,7 @@ func (s Snapshot) Why(c ConsumeRequest) Why {
 		return WhyClosed
 	case s.State != Open:
 		return WhyNotShown
-	case s.MessageDecided:
+	case s.MessageDecided != s.Cited:
 		return WhyDecided
 	case !s.ExpiresAt.After(s.Now):
 		return WhyExpired
@@ -166,15 +172,15 @@ func (s Snapshot) Why(c ConsumeRequest) Why {
 		return WhyHash
 	case s.MessageNumber != s.Newest:
 		return WhyNewer
-	case s.OtherLive:
+	case s.OtherLive && !s.Cited, s.Cited && s.Rival && !c.Names:
 		return WhySeveral
-	case s.LastTextOffer != c.Offer.ID:
+	case s.LastTextOffer != c.Offer.ID && !s.Cited:
 		return WhyLastText
-	case s.LastTextState != TextAccepted:
+	case s.LastTextState != TextAccepted && !s.Cited:
 		return WhyUnconfirmed
 	case s.ReceivedAt.Before(s.AskedAt.Add(c.MinRead)):
 		return WhyTooSoon
-	case s.OtherAsk && s.ReceivedAt.Before(s.AskedAt.Add(CrossFactor*c.MinRead)):
+	case s.OtherAsk && !c.Names && s.ReceivedAt.Before(s.AskedAt.Add(CrossFactor*c.MinRead)):
 		return WhyCrossed
 	}
 	return WhyUnexplained

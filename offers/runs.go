@@ -53,15 +53,21 @@ type Cited struct {
 	Received
 	Reading    ReadingRecord
 	RunTainted bool
-	Used       bool // it has approved an offer
+	Used       bool    // it has approved an offer
+	Screen     []Offer // that the person may have meant: live now, or live within ScreenWindow before the message; oldest first
 }
+
+// ScreenWindow is how long before a message an offer may have been on the screen for the person's words to name it.
+const ScreenWindow = 24 * time.Hour
 
 // Confirms is the way of a yes that code left to the main model.
 type Confirms interface {
 	// CitedMessage loads a message of the account and every live offer of its person. Errors: ErrNotFound.
 	CitedMessage(ctx context.Context, accountID, messageID string) (Cited, error)
 	// ConsumeCited is Consume for a message that was decided as unresolved: every condition but *the only open offer*
-	// and *the last text*, and besides them that the run is the message's own and not tainted.
+	// and *the last text*, and besides them that the run is the message's own and not tainted. Words that do not name
+	// the offer approve it only if no other was on the screen when they came, nor had been asked after it: a bare yes is
+	// to what was asked last, whatever has been withdrawn since.
 	// Errors: *Refusal.
 	ConsumeCited(ctx context.Context, c ConsumeRequest) (Win, error)
 }

@@ -147,12 +147,14 @@ const consume = consumeHead + `
     AND NOT EXISTS (SELECT 1 FROM offers y WHERE y.person_id = $1 AND y.state IN ('sending', 'open') AND y.id <> $3) -- mutant: consume.only_one` + consumeTail
 
 // consumeCited is the yes that a main model cites: what code may leave open (which offer, and whether its question was
-// the last thing on the screen) is replaced by what a model must not bring along (another run, taint).
+// the last thing on the screen) is replaced by what a model must not bring along (another run, taint), and by words that
+// name the offer where a bare yes could have been to another.
 const consumeCited = consumeHead + `
     AND m.decided_at IS NOT NULL                                    -- mutant: cited.decided
     AND r.id = $18                                                  -- mutant: cited.own_run
     AND NOT r.tainted                                               -- mutant: cited.untainted
-    AND NOT EXISTS (SELECT 1 FROM offers y WHERE y.consumed_by = m.id) -- mutant: cited.unused` + consumeTail
+    AND NOT EXISTS (SELECT 1 FROM offers y WHERE y.consumed_by = m.id) -- mutant: cited.unused
+    AND ($17 OR NOT EXISTS (SELECT 1 FROM offers y WHERE y.person_id = $1 AND y.id <> $3 AND y.sent_at <= m.received_at AND (coalesce(coalesce(y.closed_at, y.left_at) > m.received_at, true) OR y.sent_at > o.asked_at OR y.asked_at > o.asked_at))) -- mutant: cited.named` + consumeTail
 
 const consumeHead = `WITH t AS (SELECT person_id, messages, ledger, head FROM threads WHERE person_id = $1),
 last AS (SELECT offer_id, state FROM texts WHERE person_id = $1 AND state <> 'rejected' ORDER BY number DESC LIMIT 1),
@@ -238,7 +240,7 @@ func (s *Store) consume(ctx context.Context, query string, c offers.ConsumeReque
 	}
 	switch len(won) {
 	case 0:
-		return s.explain(ctx, c)
+		return s.explain(ctx, c, len(more) > 0)
 	case 1:
 		return offers.Win{Offer: *op.Offer, Operation: op, Queued: won[0]}, nil
 	}
@@ -254,21 +256,25 @@ const snapshot = `SELECT cs_now(), o.id IS NOT NULL, coalesce(o.person_id::text,
   t.messages, coalesce(last.offer_id::text, ''), coalesce(last.state, ''),
   EXISTS (SELECT 1 FROM offers y WHERE y.person_id = t.person_id AND y.state IN ('sending', 'open') AND y.id <> $3),
   EXISTS (SELECT 1 FROM offers y WHERE y.person_id = t.person_id AND y.id <> $3 AND y.sent_at IS NOT NULL
-    AND coalesce(coalesce(y.closed_at, y.left_at) > o.asked_at - $4::interval, true))
+    AND coalesce(coalesce(y.closed_at, y.left_at) > o.asked_at - $4::interval, true)),
+  coalesce(r.id::text, ''), coalesce(r.tainted, true), EXISTS (SELECT 1 FROM offers y WHERE y.consumed_by = m.id),
+  EXISTS (SELECT 1 FROM offers y WHERE y.person_id = t.person_id AND y.id <> $3 AND y.sent_at <= m.received_at
+    AND (coalesce(coalesce(y.closed_at, y.left_at) > m.received_at, true) OR y.sent_at > o.asked_at OR y.asked_at > o.asked_at))
 FROM threads t JOIN people p ON p.id = t.person_id LEFT JOIN offers o ON o.id = $3 LEFT JOIN messages m ON m.id = $2
 LEFT JOIN runs r ON r.id = m.run_id
 LEFT JOIN LATERAL (SELECT offer_id, state FROM texts WHERE person_id = t.person_id AND state <> 'rejected' ORDER BY number DESC LIMIT 1) last ON true
 WHERE t.person_id = $1`
 
 // explain says why no row changed, or finds this same message's own win.
-func (s *Store) explain(ctx context.Context, c offers.ConsumeRequest) (offers.Win, error) {
-	var sn offers.Snapshot
+func (s *Store) explain(ctx context.Context, c offers.ConsumeRequest, cited bool) (offers.Win, error) {
+	sn := offers.Snapshot{Cited: cited}
 	var binding []byte
 	var expires, asked, received *time.Time
 	err := s.pool.QueryRow(ctx, snapshot, c.PersonID, c.MessageID, c.Offer.ID, offers.CrossWindow).Scan(&sn.Now, &sn.OfferFound, &sn.PersonID,
 		&sn.State, &sn.ConsumedBy, &sn.Address, &sn.OurNumber, &sn.ArgsSHA256, &binding, &sn.RootRunID, &expires, &asked,
 		&sn.PersonState, &sn.Tier, &sn.MessageFound, &sn.MessagePersonID, &sn.MessageAddress, &sn.MessageOurNumber, &sn.MessageDecided,
-		&sn.MessageNumber, &sn.MessageRootRunID, &received, &sn.Newest, &sn.LastTextOffer, &sn.LastTextState, &sn.OtherLive, &sn.OtherAsk)
+		&sn.MessageNumber, &sn.MessageRootRunID, &received, &sn.Newest, &sn.LastTextOffer, &sn.LastTextState, &sn.OtherLive, &sn.OtherAsk,
+		&sn.RunID, &sn.RunTainted, &sn.Used, &sn.Rival)
 	if err != nil {
 		return offers.Win{}, fmt.Errorf("consume: explain: %w", notFound(err))
 	}
@@ -335,7 +341,7 @@ func (s *Store) CloseByReply(ctx context.Context, c offers.CloseRequest) (offers
 		return th.advance(ctx)
 	})
 	if errors.Is(err, errNotClosed) {
-		_, err = s.explain(ctx, offers.ConsumeRequest{Offer: c.Offer, MessageID: c.MessageID, PersonID: c.PersonID})
+		_, err = s.explain(ctx, offers.ConsumeRequest{Offer: c.Offer, MessageID: c.MessageID, PersonID: c.PersonID}, false)
 	}
 	if err != nil {
 		return o, fmt.Errorf("close by reply: %w", err)

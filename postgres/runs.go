@@ -167,10 +167,26 @@ func (s *Store) CitedMessage(ctx context.Context, accountID, messageID string) (
 	if err == nil {
 		c.Received, err = s.Context(ctx, messageID)
 	}
+	if err == nil {
+		c.Screen, err = s.screen(ctx, messageID)
+	}
 	if err != nil {
 		return c, fmt.Errorf("cited message: %w", err)
 	}
 	return c, nil
+}
+
+// onScreen reads what a person may have meant by a message.
+const onScreen = `SELECT ` + offerColumns + fromOffers + `JOIN messages m ON m.person_id = o.person_id WHERE m.id = $1
+	AND (o.state IN ('sending', 'open') OR o.sent_at <= m.received_at AND coalesce(coalesce(o.closed_at, o.left_at) > m.received_at - $2::interval, true))
+	ORDER BY o.created_at, o.id`
+
+func (s *Store) screen(ctx context.Context, messageID string) ([]offers.Offer, error) {
+	rows, err := s.pool.Query(ctx, onScreen, messageID, offers.ScreenWindow)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, scanOffer)
 }
 
 // setUp remembers what an operation has set up to run later, with the authority and taint of its run.

@@ -16,10 +16,14 @@ import (
 // left unclear.
 const CitedAt = 0.5
 
-// harmless are the guards that may have held a yes back from code and not from a main model: which of several offers is
-// meant, and a word that nobody accounts for, are what the model is there to read. Every other guard saw a sign that this
-// is no yes.
-func harmless(guard string) bool { return guard == "several-offers" || guard == "consent" }
+// severalOffers is the guard that leaves to a main model which of several offers is meant.
+const severalOffers = "several-offers"
+
+// byLabel are the guards that go by the label of the one open offer. Where several were open they had none, and so what
+// they said counts for nothing: they are asked again, of the offer that the model has picked.
+func byLabel(guard string) bool {
+	return slices.Contains([]string{severalOffers, "consent", "amount", "time", "redirect", "other-action"}, guard)
+}
 
 // CitedStore is what a [Confirmer] works with.
 type CitedStore interface {
@@ -64,7 +68,7 @@ func (c *Confirmer) Confirm(ctx context.Context, r ConfirmRequest) (offers.Win, 
 	if o.PersonID != m.PersonID {
 		return offers.Win{}, fmt.Errorf("the message is of somebody else: %w", offers.ErrNotFound)
 	}
-	names := Names(m.Text, o, m.Live)
+	names := Names(m.Text, o, m.Screen)
 	if err := admissible(r, o, m, names); err != nil {
 		return offers.Win{}, err
 	}
@@ -98,26 +102,55 @@ func admissible(r ConfirmRequest, o offers.Offer, m offers.Cited, names bool) er
 		return offers.ErrNotAYes
 	case !yesEnough(m.Reading): // mutant: confirm.reading
 		return offers.ErrNotAYes
-	case len(m.Live) > 1 && !names: // mutant: confirm.names
+	case !standsAlone(m.Text, o): // mutant: confirm.alone
+		return offers.ErrNotAYes
+	case (len(m.Live) > 1 || slices.Contains(m.Reading.Guards, severalOffers)) && !names: // mutant: confirm.names
 		return offers.ErrNotAYes
 	}
 	return nil
 }
 
 // yesEnough says whether the stored reading is a confirm, or unclear with half the weight on confirm, and nothing that a
-// guard saw speaks against it.
+// guard saw then speaks against it.
 func yesEnough(rec offers.ReadingRecord) bool {
 	confirm := rec.Class == classifier.Confirm.String()
 	unclear := rec.Class == classifier.Unclear.String() && rec.RawP >= CitedAt
-	return (confirm || unclear) && !slices.ContainsFunc(rec.Guards, func(g string) bool { return !harmless(g) })
+	several := slices.Contains(rec.Guards, severalOffers)
+	return (confirm || unclear) && !slices.ContainsFunc(rec.Guards, func(g string) bool { return !several || !byLabel(g) })
 }
 
-// Names says whether the person's own words name this offer and none of the other live ones: a word of its label that
-// the others do not have, and no such word of theirs.
-func Names(text string, o offers.Offer, live []offers.Offer) bool {
+// standsAlone says whether no guard objects to the words as a yes to this one offer. The stored reading does not tell: of a
+// reading that was not a confirm no guard was asked, and where several offers were open none of them knew which was meant.
+// A word that nobody accounts for counts against the yes here as well: a model that reads more into it is how "yes, with
+// subtitles" would become a yes to an offer without.
+func standsAlone(text string, o offers.Offer) bool {
+	label, err := classifier.ParseLabel(o.Label)
+	if err != nil {
+		label = classifier.UnknownToolLabel()
+	}
+	in := classifier.Input{Newest: classifier.NewWords(text), Offers: []classifier.Label{label}}
+	v := classifier.Read(context.Background(), sayYes{}, in, classifier.Options{})
+	return v.Reading.Class == classifier.Confirm
+}
+
+// sayYes has every guard asked.
+type sayYes struct{}
+
+func (sayYes) Read(context.Context, classifier.Input) (classifier.Reading, error) {
+	r := classifier.Reading{Class: classifier.Confirm}
+	r.P[classifier.Confirm] = 1
+	return r, nil
+}
+
+func (sayYes) Fingerprint() string { return "" }
+
+// Names says whether the person's own words name this offer and none of the others that they may have meant: a word of
+// its label that the others do not have, and no such word of theirs. Offers that were closed since count too, or whoever
+// withdraws one would choose what the words name.
+func Names(text string, o offers.Offer, screen []offers.Offer) bool {
 	said := wordsOf(classifier.Prepare(classifier.NewWords(text)).Own)
 	mine, theirs := wordsOf(o.Label), map[string]bool{}
-	for _, l := range live {
+	for _, l := range screen {
 		if l.ID != o.ID {
 			for w := range wordsOf(l.Label) {
 				theirs[w] = true

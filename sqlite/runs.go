@@ -156,11 +156,19 @@ func (s *Store) CitedMessage(ctx context.Context, accountID, messageID string) (
 	if err == nil {
 		c.Received, err = s.Context(ctx, messageID)
 	}
+	if err == nil {
+		c.Screen, err = all(s.read(ctx), scanOffer, onScreen, fold(messageID), offers.ScreenWindow.Microseconds())
+	}
 	if err != nil {
 		return c, fmt.Errorf("cited message: %w", notFound(err))
 	}
 	return c, nil
 }
+
+// onScreen reads what a person may have meant by a message.
+const onScreen = `SELECT ` + offerColumns + fromOffers + `JOIN messages m ON m.person_id = o.person_id WHERE m.id = ?1
+	AND (o.state IN ('sending', 'open') OR o.sent_at <= m.received_at AND coalesce(coalesce(o.closed_at, o.left_at) > m.received_at - ?2, true))
+	ORDER BY o.created_at, o.id`
 
 // setUp remembers what an operation has set up to run later, with the authority and taint of its run.
 func (th *thread) setUp(op offers.Operation, name string) error {
