@@ -21,6 +21,12 @@ type rawJSON stdjson.RawMessage
 // MarshalJSON implements json.Marshaler.
 func (r rawJSON) MarshalJSON() ([]byte, error) { return stdjson.RawMessage(r).MarshalJSON() }
 
+// UnmarshalJSON implements json.Unmarshaler: any JSON value, as it came.
+func (r *rawJSON) UnmarshalJSON(b []byte) error {
+	*r = append((*r)[:0], b...)
+	return nil
+}
+
 // Schema implements huma.SchemaProvider: any JSON value.
 func (rawJSON) Schema(huma.Registry) *huma.Schema { return &huma.Schema{} }
 

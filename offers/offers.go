@@ -81,6 +81,10 @@ const (
 // Closed says whether no yes can reach the offer any more.
 func (s State) Closed() bool { return s != Queued && s != Sending && s != Open }
 
+// Taken says whether a yes has reached the offer. Such an offer cannot be superseded; one that ended otherwise can, and
+// the new one says what changed.
+func (s State) Taken() bool { return s == Consumed || s == Lapsed }
+
 // OpState is the state of an operation.
 type OpState string
 

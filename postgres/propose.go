@@ -177,7 +177,7 @@ func (th *thread) store(ctx context.Context, p offers.Proposal, f offers.Facts, 
 	if f.Superseded != nil {
 		if _, ok, err := th.closeOffer(ctx, f.Superseded.ID, offers.Superseded, offers.Closer{By: offers.ByAgent}); err != nil {
 			return err
-		} else if !ok {
+		} else if !ok && f.Superseded.State.Taken() {
 			return offers.ErrOfferClosed
 		}
 	}
@@ -196,11 +196,11 @@ func (th *thread) store(ctx context.Context, p offers.Proposal, f offers.Facts, 
 func (th *thread) insertOffer(ctx context.Context, p offers.Proposal, f offers.Facts, plan offers.Plan, body *offers.LedgerBody) error {
 	body.Offer = offers.NewID()
 	_, err := th.tx.Exec(ctx, `INSERT INTO offers (id, account_id, operation_id, person_id, run_id, root_run_id, address, our_number, state, present, tool,
-		capability, args_sha256, binding_sha256, label, shown_text, ask_line, policy_version, ttl_us, settle_us, supersedes, created_at, expires_at)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, 'queued', $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, nullif($20, '')::uuid, $21, $22)`,
+		capability, args_sha256, binding_sha256, label, shown_text, ask_line, policy_version, ttl_us, settle_us, supersedes, created_at, expires_at, token_sha256)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, 'queued', $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, nullif($20, '')::uuid, $21, $22, $23)`,
 		body.Offer, th.accountID, f.OperationID, th.personID, f.Run.ID, f.Run.RootID, string(f.Address), string(f.OurNumber), string(p.Present), p.Tool,
 		string(plan.Decision.Capability), p.ArgsSum[:], plan.Offer.BindingSum[:], plan.Offer.Label, plan.Offer.ShownText, plan.Offer.AskLine,
-		plan.Offer.PolicyVersion, plan.Offer.TTL.Microseconds(), plan.Offer.Settle.Microseconds(), p.Supersedes, th.now, th.now.Add(offers.QueueTTL))
+		plan.Offer.PolicyVersion, plan.Offer.TTL.Microseconds(), plan.Offer.Settle.Microseconds(), p.Supersedes, th.now, th.now.Add(offers.QueueTTL), plan.Offer.TokenBytes())
 	return err
 }
 

@@ -171,7 +171,7 @@ func (th *thread) store(p offers.Proposal, f offers.Facts, plan offers.Plan) err
 	if f.Superseded != nil {
 		if _, ok, err := th.closeOffer(f.Superseded.ID, offers.Superseded, offers.Closer{By: offers.ByAgent}); err != nil {
 			return err
-		} else if !ok {
+		} else if !ok && f.Superseded.State.Taken() {
 			return offers.ErrOfferClosed
 		}
 	}
@@ -187,12 +187,12 @@ func (th *thread) store(p offers.Proposal, f offers.Facts, plan offers.Plan) err
 
 func (th *thread) insertOffer(id string, p offers.Proposal, f offers.Facts, plan offers.Plan) error {
 	_, err := th.exec(`INSERT INTO offers (id, account_id, operation_id, person_id, run_id, root_run_id, address, our_number, state, present, tool,
-		capability, args_sha256, binding_sha256, label, shown_text, ask_line, policy_version, ttl_us, settle_us, supersedes, created_at, expires_at)
-		VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, 'queued', ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, nullif(?20, ''), ?21, ?22)`,
+		capability, args_sha256, binding_sha256, label, shown_text, ask_line, policy_version, ttl_us, settle_us, supersedes, created_at, expires_at, token_sha256)
+		VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, 'queued', ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, nullif(?20, ''), ?21, ?22, ?23)`,
 		id, th.accountID, f.OperationID, th.personID, f.Run.ID, f.Run.RootID, string(f.Address), string(f.OurNumber), string(p.Present), p.Tool,
 		string(plan.Decision.Capability), p.ArgsSum[:], plan.Offer.BindingSum[:], plan.Offer.Label, plan.Offer.ShownText, plan.Offer.AskLine,
 		plan.Offer.PolicyVersion, plan.Offer.TTL.Microseconds(), plan.Offer.Settle.Microseconds(), p.Supersedes,
-		th.now.UnixMicro(), th.now.Add(offers.QueueTTL).UnixMicro())
+		th.now.UnixMicro(), th.now.Add(offers.QueueTTL).UnixMicro(), plan.Offer.TokenBytes())
 	return err
 }
 

@@ -354,9 +354,17 @@ func proposeTests(t *testing.T, open Open) {
 				was := w.trace(o)
 				pr := w.proposal(p)
 				pr.Supersedes = o.ID
-				_, _, err := w.Store.Propose(w.ctx, pr, decider(pr))
+				op, _, err := w.Store.Propose(w.ctx, pr, decider(pr))
+				if !e.state.Taken() {
+					w.must(err) // it ended without a yes: the new offer stands in its place, and the old end stays what it was
+					w.wantState(o.ID, e.state)
+					if got := w.offer(op.Offer.ID); got.State.Closed() || got.Supersedes != o.ID {
+						w.t.Fatalf("the new offer is %s and stands for %q", got.State, got.Supersedes)
+					}
+					return
+				}
 				w.wantErr(err, offers.ErrOfferClosed)
-				equal(w.t, "a new offer in place of an old one that was over left something behind", w.trace(o), was)
+				equal(w.t, "a new offer in place of an old one that was consumed left something behind", w.trace(o), was)
 				pr.Supersedes = ""
 				w.propose(pr) // the key is still new
 			})
