@@ -24,20 +24,30 @@ type Runner struct {
 	inbox   offers.Inbox
 	process func(context.Context, offers.Received) error
 	log     *slog.Logger
-	queue   chan offers.Received
+	queue   chan job
 	workers int
 }
 
 // NewRunner makes a runner with so many workers and so many places to wait.
 func NewRunner(inbox offers.Inbox, process func(context.Context, offers.Received) error, log *slog.Logger, workers, places int) *Runner {
-	return &Runner{inbox: inbox, process: process, log: log, queue: make(chan offers.Received, places), workers: workers}
+	return &Runner{inbox: inbox, process: process, log: log, queue: make(chan job, places), workers: workers}
 }
 
-// Submit hands over a message that is stored. It never waits: with no place left the message is found in the store.
-func (r *Runner) Submit(m offers.Received) {
+// job is a message in the queue.
+type job struct {
+	message offers.Received
+	done    chan<- struct{}
+}
+
+// Submit hands over a message that is stored, and returns a channel that is closed when this process is through with it.
+// It never waits: with no place left the channel is nil, and the message is found in the store.
+func (r *Runner) Submit(m offers.Received) <-chan struct{} {
+	done := make(chan struct{})
 	select {
-	case r.queue <- m:
+	case r.queue <- job{m, done}:
+		return done
 	default:
+		return nil
 	}
 }
 
@@ -54,12 +64,14 @@ func (r *Runner) Run(ctx context.Context) {
 func (r *Runner) work(ctx context.Context) {
 	for {
 		select {
-		case m := <-r.queue:
-			r.one(ctx, m)
+		case j := <-r.queue:
+			r.one(ctx, j.message)
+			close(j.done)
 		case <-ctx.Done():
 			select {
-			case m := <-r.queue:
-				r.one(ctx, m)
+			case j := <-r.queue:
+				r.one(ctx, j.message)
+				close(j.done)
 			default:
 				return
 			}

@@ -4,10 +4,17 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"strconv"
+	"time"
 )
 
 // emptyTwiML answers Twilio without a text to anybody.
 const emptyTwiML = "<Response></Response>"
+
+// hold is how long a connection takes no further request while the message of the last one is undecided. The answer has
+// gone out by then: only who sends faster than messages are decided is slowed down, and his messages wait with him and
+// not in a queue.
+const hold = 250 * time.Millisecond
 
 // Options are what both doors share. The zero value logs and counts nothing.
 type Options struct {
@@ -60,7 +67,8 @@ func (d *door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		d.refuse(w, refusal.Status, refusal.Reason)
 		return
 	}
-	if err := d.intake.Receive(r.Context(), in); err != nil {
+	decided, err := d.intake.Receive(r.Context(), in)
+	if err != nil {
 		// Not stored is not acknowledged. The error is the store's and is logged
 		// there; its text may quote a row, so it is not repeated here.
 		d.log.ErrorContext(r.Context(), "inbound message not stored", "message", in)
@@ -69,7 +77,18 @@ func (d *door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	d.observe(http.StatusOK, "stored")
 	w.Header().Set("Content-Type", "text/xml")
+	w.Header().Set("Content-Length", strconv.Itoa(len(emptyTwiML))) // or the answer would end with the handler
 	_, _ = io.WriteString(w, emptyTwiML)
+	if decided == nil || http.NewResponseController(w).Flush() != nil {
+		return
+	}
+	t := time.NewTimer(hold)
+	defer t.Stop()
+	select {
+	case <-decided:
+	case <-t.C:
+	case <-r.Context().Done():
+	}
 }
 
 func (d *door) refuse(w http.ResponseWriter, status int, reason string) {

@@ -95,13 +95,14 @@ type inbox struct {
 	posts   []Inbound // every call
 	rows    map[string]Inbound
 	failing error
+	decided chan struct{} // what every call returns
 }
 
-func (b *inbox) Receive(_ context.Context, in Inbound) error {
+func (b *inbox) Receive(_ context.Context, in Inbound) (<-chan struct{}, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.failing != nil {
-		return b.failing
+		return nil, b.failing
 	}
 	b.posts = append(b.posts, in)
 	if b.rows == nil {
@@ -110,7 +111,7 @@ func (b *inbox) Receive(_ context.Context, in Inbound) error {
 	if _, seen := b.rows[in.Provider+in.ProviderSID]; !seen {
 		b.rows[in.Provider+in.ProviderSID] = in
 	}
-	return nil
+	return b.decided, nil
 }
 
 type request struct {

@@ -23,7 +23,10 @@ type Intake interface {
 	// committed before under the same (Provider, ProviderSID). It does no reader
 	// work: the provider waits for the answer. On any error the provider is told
 	// 503 and tries again. in may come from an unknown sender (From == "").
-	Receive(ctx context.Context, in Inbound) error
+	//
+	// decided, if not nil, is closed when the message has been worked on. The answer does not wait for it; the
+	// connection's next request does, for a moment.
+	Receive(ctx context.Context, in Inbound) (decided <-chan struct{}, err error)
 }
 
 // Inbound is one text as a provider gave it, its origin proven.

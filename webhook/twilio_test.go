@@ -334,7 +334,9 @@ func TestIntakeGetsTheRequestContext(t *testing.T) {
 
 type intakeFunc func(context.Context, Inbound) error
 
-func (f intakeFunc) Receive(ctx context.Context, in Inbound) error { return f(ctx, in) }
+func (f intakeFunc) Receive(ctx context.Context, in Inbound) (<-chan struct{}, error) {
+	return nil, f(ctx, in)
+}
 
 func wantNoWords(t *testing.T, printed string) {
 	t.Helper()
