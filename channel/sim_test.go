@@ -46,7 +46,7 @@ func TestSimRefuses(t *testing.T) {
 	}
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	if got := s.Send(ended, toAlex("x")); got != rejected(CodeNotSent) {
+	if got := s.Send(ended, toAlex("x")); !same(got, rejected(CodeNotSent)) {
 		t.Errorf("%+v", got)
 	}
 	if len(s.Texts("sim:alex")) != 0 {

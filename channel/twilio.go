@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"math/rand/v2"
@@ -64,7 +65,7 @@ type TwilioConfig struct {
 	// "whatsapp:+12025550199", or a messaging service ("MG…"), which then also
 	// names the pool for texts that have one.
 	From           string
-	StatusCallback string // where Twilio reports delivery; empty: nowhere
+	StatusCallback string // where Twilio reports delivery, without query; empty: nowhere
 	BaseURL        string // scheme, host and perhaps a path in front of /2010-04-01; empty: Twilio's own
 
 	Transport http.RoundTripper                                // nil: an own one with time-outs
@@ -191,7 +192,7 @@ func (t *Twilio) params(m offers.Outgoing) (*openapi.CreateMessageParams, int) {
 		p.SetMessagingServiceSid(t.service)
 	}
 	if t.cfg.StatusCallback != "" {
-		p.SetStatusCallback(t.cfg.StatusCallback)
+		p.SetStatusCallback(t.cfg.StatusCallback + callbackQuery(m))
 	}
 	if !carriable(m.Body) { // mutant: channel.carriable
 		return nil, CodeBadBody
@@ -200,6 +201,18 @@ func (t *Twilio) params(m offers.Outgoing) (*openapi.CreateMessageParams, int) {
 		return nil, CodeTooLong
 	}
 	return p, 0
+}
+
+// callbackQuery has a callback name the text, and which part of it this is: it may come before the answer to the send,
+// or where that answer was lost.
+func callbackQuery(m offers.Outgoing) string {
+	switch {
+	case m.TextID == "":
+		return ""
+	case m.Parts > 1:
+		return fmt.Sprintf("?text=%s&part=%d&of=%d", url.QueryEscape(m.TextID), m.Part, m.Parts)
+	}
+	return "?text=" + url.QueryEscape(m.TextID)
 }
 
 // seen is what one try showed.

@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -37,6 +38,8 @@ var (
 	unknown  = offers.SendResult{}
 	accepted = offers.SendResult{Outcome: offers.OutcomeAccepted, ProviderID: madeSID}
 )
+
+func same(a, b offers.SendResult) bool { return reflect.DeepEqual(a, b) }
 
 func rejected(code int) offers.SendResult {
 	return offers.SendResult{Outcome: offers.OutcomeRejected, Code: code}
@@ -131,7 +134,7 @@ func sender(t *testing.T, base string, change ...func(*TwilioConfig)) (*Twilio, 
 func TestTwilioRequest(t *testing.T) {
 	a := newAPI(t, ok)
 	tw, _ := sender(t, a.URL+"/proxy/", func(c *TwilioConfig) { c.StatusCallback = "https://approve.example.test/webhooks/twilio/status" })
-	if got := tw.Send(t.Context(), text); got != accepted {
+	if got := tw.Send(t.Context(), text); !same(got, accepted) {
 		t.Fatalf("%+v", got)
 	}
 	want := url.Values{
@@ -146,6 +149,24 @@ func TestTwilioRequest(t *testing.T) {
 	}
 	if a.auth[0] != account+":"+token {
 		t.Error("not authenticated as the account")
+	}
+}
+
+func TestTwilioCallbackNamesTheText(t *testing.T) {
+	const at = "https://approve.example.test/webhooks/twilio/status"
+	for want, m := range map[string]offers.Outgoing{
+		at:                                 {},
+		at + "?text=0198-aa":               {TextID: "0198-aa"},
+		at + "?text=0198-aa&part=2&of=3":   {TextID: "0198-aa", Part: 2, Parts: 3},
+		at + "?text=%26of%3D1&part=1&of=4": {TextID: "&of=1", Part: 1, Parts: 4},
+	} {
+		a := newAPI(t, ok)
+		tw, _ := sender(t, a.URL, func(c *TwilioConfig) { c.StatusCallback = at })
+		m.To, m.Body = theirs, "x"
+		tw.Send(t.Context(), m)
+		if got := a.forms[0].Get("StatusCallback"); got != want {
+			t.Errorf("callback %s, want %s", got, want)
+		}
 	}
 }
 
@@ -167,7 +188,7 @@ func TestTwilioFrom(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			a := newAPI(t, ok)
 			tw, _ := sender(t, a.URL, func(cfg *TwilioConfig) { cfg.From = c.configured })
-			if got := tw.Send(t.Context(), c.message); got != accepted {
+			if got := tw.Send(t.Context(), c.message); !same(got, accepted) {
 				t.Fatalf("%+v", got)
 			}
 			for _, field := range []string{"From", "MessagingServiceSid"} {
@@ -229,7 +250,7 @@ func TestTwilioOutcome(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			a := newAPI(t, c.answers...)
 			tw, _ := sender(t, a.URL)
-			if got := tw.Send(t.Context(), text); got != c.want {
+			if got := tw.Send(t.Context(), text); !same(got, c.want) {
 				t.Errorf("%+v, want %+v", got, c.want)
 			}
 			if got := a.requests(); got != c.requests {
@@ -242,7 +263,7 @@ func TestTwilioOutcome(t *testing.T) {
 func TestTwilioBackOff(t *testing.T) {
 	a := newAPI(t, failure(429, 20429), failure(429, 20429, "Retry-After", "2"), ok)
 	tw, c := sender(t, a.URL)
-	if got := tw.Send(t.Context(), text); got != accepted {
+	if got := tw.Send(t.Context(), text); !same(got, accepted) {
 		t.Fatalf("%+v", got)
 	}
 	if want := []time.Duration{250 * time.Millisecond, 2 * time.Second}; !slices.Equal(c.waits, want) {
@@ -260,7 +281,7 @@ func TestTwilioContextEndsInTheWait(t *testing.T) {
 			return wait(ctx, time.Hour)
 		}
 	})
-	if got := tw.Send(ctx, text); got != rejected(20429) {
+	if got := tw.Send(ctx, text); !same(got, rejected(20429)) {
 		t.Errorf("%+v", got)
 	}
 	if a.requests() != 1 {
@@ -289,7 +310,7 @@ func TestTwilioConnectionCut(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			a := newAPI(t, hangUp(first), ok)
 			tw, _ := sender(t, a.URL)
-			if got := tw.Send(t.Context(), text); got != unknown {
+			if got := tw.Send(t.Context(), text); !same(got, unknown) {
 				t.Errorf("%+v, want unknown", got)
 			}
 			if a.requests() != 1 {
@@ -307,7 +328,7 @@ func TestTwilioCallerGivesUp(t *testing.T) {
 		<-r.Context().Done()
 	}, ok)
 	tw, _ := sender(t, a.URL)
-	if got := tw.Send(ctx, text); got != unknown {
+	if got := tw.Send(ctx, text); !same(got, unknown) {
 		t.Errorf("%+v, want unknown", got)
 	}
 	if a.requests() != 1 {
@@ -324,7 +345,7 @@ func TestTwilioTimeOut(t *testing.T) {
 		go func() { _, _ = io.Copy(io.Discard, far) }() // reads all, says nothing
 		tw, c := sender(t, "http://api.example.test", func(cfg *TwilioConfig) { cfg.Transport = transport })
 		began := time.Now()
-		if got := tw.Send(t.Context(), text); got != unknown {
+		if got := tw.Send(t.Context(), text); !same(got, unknown) {
 			t.Errorf("%+v, want unknown", got)
 		}
 		if took := time.Since(began); took != attemptTimeout || len(c.waits) != 0 {
@@ -348,13 +369,13 @@ func TestTwilioNoConnection(t *testing.T) {
 	transport, dials := dial(2, a.Listener.Addr())
 	defer transport.CloseIdleConnections()
 	tw, c := sender(t, a.URL, func(cfg *TwilioConfig) { cfg.Transport = transport })
-	if got := tw.Send(t.Context(), text); got != accepted || *dials != 3 || len(c.waits) != 2 {
+	if got := tw.Send(t.Context(), text); !same(got, accepted) || *dials != 3 || len(c.waits) != 2 {
 		t.Errorf("%+v after %d dials and %d waits", got, *dials, len(c.waits))
 	}
 
 	transport, dials = dial(99, nil)
 	tw, _ = sender(t, a.URL, func(cfg *TwilioConfig) { cfg.Transport = transport })
-	if got := tw.Send(t.Context(), text); got != rejected(CodeNotSent) || *dials != 3 {
+	if got := tw.Send(t.Context(), text); !same(got, rejected(CodeNotSent)) || *dials != 3 {
 		t.Errorf("%+v after %d dials, want not sent after 3", got, *dials)
 	}
 
@@ -362,7 +383,7 @@ func TestTwilioNoConnection(t *testing.T) {
 	cancel()
 	before := a.requests()
 	tw, _ = sender(t, a.URL)
-	if got := tw.Send(ended, text); got != rejected(CodeNotSent) || a.requests() != before {
+	if got := tw.Send(ended, text); !same(got, rejected(CodeNotSent)) || a.requests() != before {
 		t.Errorf("%+v under a context that had ended", got)
 	}
 }
@@ -404,7 +425,7 @@ func TestTwilioUntrustedServer(t *testing.T) {
 	server.StartTLS()
 	defer server.Close()
 	tw, c := sender(t, server.URL)
-	if got := tw.Send(t.Context(), text); got != rejected(CodeNotSent) || asked != 0 || len(c.waits) != 0 {
+	if got := tw.Send(t.Context(), text); !same(got, rejected(CodeNotSent)) || asked != 0 || len(c.waits) != 0 {
 		t.Errorf("%+v, %d requests, %d waits", got, asked, len(c.waits))
 	}
 }
@@ -433,7 +454,7 @@ func TestTwilioRefusesBeforeSending(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			a := newAPI(t, ok)
 			tw, _ := sender(t, a.URL)
-			if got := tw.Send(t.Context(), c.message); got != rejected(c.code) || a.requests() != 0 {
+			if got := tw.Send(t.Context(), c.message); !same(got, rejected(c.code)) || a.requests() != 0 {
 				t.Errorf("%+v after %d requests, want %d after none", got, a.requests(), c.code)
 			}
 		})
@@ -447,18 +468,18 @@ func TestCase_TF03_NothingIsCut(t *testing.T) {
 	a := newAPI(t, ok)
 	tw, _ := sender(t, a.URL)
 	whole := strings.Repeat("x", tw.Limit()-len(tail)) + tail
-	if got := tw.Send(t.Context(), offers.Outgoing{To: theirs, Body: whole}); got != accepted {
+	if got := tw.Send(t.Context(), offers.Outgoing{To: theirs, Body: whole}); !same(got, accepted) {
 		t.Fatalf("%+v", got)
 	}
 	if a.forms[0].Get("Body") != whole {
 		t.Error("the body on the wire is not the body that was given")
 	}
 	longer := "to: ops@example.test\nbody: " + strings.Repeat("x", 1600) + tail
-	if got := tw.Send(t.Context(), offers.Outgoing{To: theirs, Body: longer}); got != rejected(CodeTooLong) || a.requests() != 1 {
+	if got := tw.Send(t.Context(), offers.Outgoing{To: theirs, Body: longer}); !same(got, rejected(CodeTooLong)) || a.requests() != 1 {
 		t.Errorf("%+v after %d requests", got, a.requests())
 	}
 	sim := NewSim(time.Now)
-	if got := sim.Send(t.Context(), offers.Outgoing{To: "sim:alex", Body: longer}); got != rejected(CodeTooLong) || len(sim.Texts("sim:alex")) != 0 {
+	if got := sim.Send(t.Context(), offers.Outgoing{To: "sim:alex", Body: longer}); !same(got, rejected(CodeTooLong)) || len(sim.Texts("sim:alex")) != 0 {
 		t.Errorf("simulated phone: %+v", got)
 	}
 }
