@@ -93,7 +93,7 @@ func (in *inside) start(ctx context.Context, logFile, profile, databaseURL, addr
 	ctx, in.cancel = context.WithCancel(ctx)
 	in.wg.Go(func() { runner.Run(ctx) })
 	in.wg.Go(func() { offers.NewDispatcher(in.store, sender, wake, log, 8).Run(ctx) })
-	in.wg.Go(func() { offers.NewClock(in.store, wake, log).Run(ctx) })
+	in.wg.Go(func() { offers.NewClock(in.store, wake, log, offers.HourlyTexts).Run(ctx) })
 	in.wg.Go(func() {
 		if err := in.srv.Serve(l); !errors.Is(err, http.ErrServerClosed) {
 			log.Error("serve", "error", err)

@@ -75,7 +75,7 @@ func newApp(c config, s store, log *slog.Logger) (*app, error) {
 	}
 	service := offers.NewService(s, policy, func(string) int { return sender.Limit() })
 	a.dispatcher = offers.NewDispatcher(s, sender, wake, log, workers)
-	a.clock = offers.NewClock(s, wake, log)
+	a.clock = offers.NewClock(s, wake, log, offers.HourlyTexts)
 	a.deliverer = api.NewDeliverer(s, wake, log, api.DeliverConfig{AllowPrivate: c.AllowPrivateEndpoints, Version: version})
 	mux.Handle("/", api.New(api.Deps{Keys: s, Store: s, Proposer: service,
 		Confirms: reply.NewConfirmer(s, c.MinRead, wake), Wake: wake, Log: log, Ready: s.Ping, Version: version}))
