@@ -16,11 +16,27 @@ type Service struct {
 	store  Proposer
 	policy *gate.Policy
 	limit  func(channel string) int
+	pages  string
+	names  func(address string) string
 }
 
+// Option changes a service.
+type Option func(*Service)
+
+// WithPages gives long bodies a page of their own at base + "/o/" + token, where the console serves it. An empty base
+// gives none.
+func WithPages(base string) Option { return func(s *Service) { s.pages = base } }
+
+// WithNames gives labels the names of contacts. It must answer at once, and the same at every call.
+func WithNames(names func(address string) string) Option { return func(s *Service) { s.names = names } }
+
 // NewService makes a service. limit says how many characters go out as one message on a channel.
-func NewService(store Proposer, policy *gate.Policy, limit func(channel string) int) *Service {
-	return &Service{store: store, policy: policy, limit: limit}
+func NewService(store Proposer, policy *gate.Policy, limit func(channel string) int, options ...Option) *Service {
+	s := &Service{store: store, policy: policy, limit: limit}
+	for _, o := range options {
+		o(s)
+	}
+	return s
 }
 
 // Request is a proposal as it came in.
@@ -58,7 +74,8 @@ func (s *Service) Propose(ctx context.Context, r Request) (op Operation, again b
 	if p.Present == "" {
 		p.Present = PresentQueue
 	}
-	return s.store.Propose(ctx, p, func(f Facts) (Plan, error) { return s.plan(p, f) })
+	token := NewToken()
+	return s.store.Propose(ctx, p, func(f Facts) (Plan, error) { return s.plan(p, f, token) })
 }
 
 // Reaches lists every spelling under which a recipient of the operation may be one of the account's own addresses.
@@ -74,8 +91,8 @@ func (s *Service) Reaches(op gate.Operation) []string {
 	return out
 }
 
-// plan is pure: facts in, plan out.
-func (s *Service) plan(p Proposal, f Facts) (Plan, error) {
+// plan is pure: facts and the token of a page in, plan out.
+func (s *Service) plan(p Proposal, f Facts, token string) (Plan, error) {
 	op := gate.Operation{Kind: gate.Kind(p.Kind), Tool: p.Tool, Args: p.Args}
 	plan := Plan{Decision: gate.Decide(op, f.Turn(), s.policy)}
 	plan.Taints = plan.Decision.Answer != gate.Refuse && s.policy.ReadsUntrusted(op)
@@ -85,7 +102,12 @@ func (s *Service) plan(p Proposal, f Facts) (Plan, error) {
 	if plan.Decision.Answer != gate.Ask {
 		return plan, nil
 	}
-	shown, err := Show(op, s.policy, Room(s.limit(f.Address.Channel())))
+	limit := s.limit(f.Address.Channel())
+	view := View{Limit: limit, Most: Room(limit), Names: s.names, Before: f.before()}
+	if s.pages != "" {
+		view.Page = s.pages + PagePath + token
+	}
+	shown, err := Show(op, s.policy, view)
 	if err != nil {
 		return plan, err
 	}
@@ -96,6 +118,10 @@ func (s *Service) plan(p Proposal, f Facts) (Plan, error) {
 	d := &Draft{
 		Label: shown.Label, ShownText: shown.Text, AskLine: shown.AskLine, PolicyVersion: version,
 		TTL: s.policy.Expires(op), Settle: s.policy.Settle(op),
+	}
+	if shown.Linked {
+		sum := TokenSum(token)
+		d.TokenSum = &sum
 	}
 	d.BindingSum, err = Binding{
 		AccountID: p.AccountID, OperationID: f.OperationID, PersonID: f.Person.ID, Tool: p.Tool, ArgsSHA256: Hex(p.ArgsSum),
@@ -108,6 +134,15 @@ func (s *Service) plan(p Proposal, f Facts) (Plan, error) {
 	return plan, nil
 }
 
+// before is the offer that is to be superseded, where the person may have seen it.
+func (f Facts) before() *gate.Operation {
+	o := f.Superseded
+	if o == nil || o.ShownAt == nil && o.State != Sending && o.State != Open {
+		return nil
+	}
+	return &gate.Operation{Kind: gate.Kind(o.Kind), Tool: o.Tool, Args: o.Args}
+}
+
 // say renders an agent's text to its own person. It is marked as the agent's, so that it cannot pass for an offer.
 func (s *Service) say(plan Plan, f Facts, p Proposal) (Plan, error) {
 	args, err := decode(p.Args)
@@ -115,7 +150,7 @@ func (s *Service) say(plan Plan, f Facts, p Proposal) (Plan, error) {
 	if err != nil || !ok {
 		return plan, fmt.Errorf("%w: want text", ErrArgsInvalid)
 	}
-	plan.Say = block(text)
+	plan.Say = plainText(spell(text, speech))
 	if n := utf16Len(plan.Say); n > Room(s.limit(f.Address.Channel()))-questionRoom {
 		return plan, fmt.Errorf("%w: %d characters", ErrCannotBeShown, n)
 	}

@@ -1,8 +1,7 @@
 package offers
 
 import (
-	"bytes"
-	"encoding/json"
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -20,336 +19,287 @@ type Shown struct {
 	Label   string // what the reader and the person call it
 	Text    string // the whole text, as it is sent
 	AskLine string // its last line
+	Linked  bool   // a long body stands on the page and not in the text
+}
+
+// View is how an offer is shown.
+type View struct {
+	Limit int    // of one message, in UTF-16 units, as a carrier counts
+	Most  int    // of a text in several messages; below Limit it is Limit
+	Page  string // where the arguments can be read in full, for bodies that are too long for the text; empty: nowhere
+	// Names resolves an address to the name of a contact; nil, or an empty answer, is the kind of address instead.
+	Names func(address string) string
+	// Before is the offer that this one takes the place of, if the person may have seen it.
+	Before *gate.Operation
 }
 
 // Show renders an operation for its person, from the canonical bytes that are stored, hashed and released.
 //
-// Every argument has a line of its own, behind a prefix that code wrote; a value of several lines has the prefix on each
-// of them. The last line, with the effect, the exact recipients and the amount, is code's alone. Nothing is dropped or
-// cut: a text longer than limit (in UTF-16 units, as a carrier counts) is [ErrCannotBeShown].
-func Show(op gate.Operation, policy *gate.Policy, limit int) (Shown, error) {
-	var b strings.Builder
-	parts := policy.Parts(op)
-	if len(parts) == 0 {
-		return Shown{}, fmt.Errorf("%w: the arguments cannot be read", ErrCannotBeShown)
+// Every argument has a line of its own, behind a prefix that code wrote; a body of several lines has the prefix on each
+// of them, and any other value is on one line. The last line, with the effect, the exact recipients and the amount, is
+// code's alone. Values are the very bytes: a quotation mark outside the alphabet of text messages makes the whole text
+// cost more, and is never put in another's place. Code's own words stay within that alphabet.
+//
+// Nothing is dropped or cut. Where the text is longer than one message, bodies, which the policy names, stand on the
+// page, the longest first. Without a page, or where the rest is too long even so, several messages are taken; what does
+// not fit into those is [ErrCannotBeShown].
+func Show(op gate.Operation, policy *gate.Policy, v View) (Shown, error) {
+	parts, err := PartsOf(op, policy)
+	if err != nil {
+		return Shown{}, err
 	}
-	for i, part := range parts {
-		if err := showPart(&b, part, policy, i, len(parts)); err != nil {
-			return Shown{}, err
+	s := Shown{Label: label(op, policy, v.Names), AskLine: askLine(op, policy)}
+	candidates := texts(op, parts, policy, v)
+	for _, most := range []int{v.Limit, v.Most} {
+		for _, c := range candidates {
+			if s.Text = c.text + s.AskLine; utf16Len(s.Text) <= most { // mutant: show-limit
+				s.Linked = c.linked
+				return s, nil
+			}
 		}
 	}
-	s := Shown{Label: label(op, parts, policy), AskLine: askLine(op, parts, policy)}
-	b.WriteString(s.AskLine)
-	s.Text = b.String()
-	if n := utf16Len(s.Text); n > limit {
-		return Shown{}, fmt.Errorf("%w: %d characters, and %d go out as one text", ErrCannotBeShown, n, limit)
+	return Shown{}, fmt.Errorf("%w: %d characters, and %d go out as one text", ErrCannotBeShown,
+		utf16Len(candidates[0].text+s.AskLine), max(v.Limit, v.Most))
+}
+
+type candidate struct {
+	text   string // but the last line
+	linked bool
+}
+
+// texts are the ways to show the parts, the fullest first.
+func texts(op gate.Operation, parts []Part, policy *gate.Policy, v View) []candidate {
+	var out []candidate
+	for links := 0; links == 0 || v.Page != "" && links <= len(bodies(parts)); links++ {
+		for _, changed := range changes(v.Before, op, parts, policy) {
+			out = append(out, candidate{changed + compose(parts, links, v.Page), links > 0})
+		}
 	}
-	return s, nil
+	return out
 }
 
 func utf16Len(s string) int { return len(utf16.Encode([]rune(s))) }
 
-func showPart(b *strings.Builder, op gate.Operation, policy *gate.Policy, i, of int) error {
-	args, err := decode(op.Args)
-	if err != nil {
-		return fmt.Errorf("%w: the arguments cannot be read", ErrCannotBeShown)
-	}
-	if of > 1 {
-		fmt.Fprintf(b, "%d of %d. ", i+1, of)
-	}
-	b.WriteString(title(op, policy) + "\n")
-	var lines []field
-	if tool, ok := policy.Tool(op.Tool); ok && len(tool.Template) > 0 {
-		for _, l := range tool.Template {
-			lines = append(lines, along(line(l.Prefix), l.Arg, args)...)
-		}
-	} else {
-		lines = everything("", args)
-	}
-	// The template was checked when the policy was read; counting leaves holds it to that for these very arguments.
-	if shown, all := leaves(lines), len(everything("", args)); shown != all {
-		return fmt.Errorf("%w: the template shows %d of %d values", ErrCannotBeShown, shown, all)
-	}
-	for _, f := range lines {
-		f.write(b)
-	}
-	return nil
-}
-
-// field is one value behind its prefix.
-type field struct {
-	prefix string
-	value  any
-}
-
-func leaves(fs []field) int {
-	n := 0
-	for _, f := range fs {
-		n += len(everything("", f.value))
-	}
-	return n
-}
-
-// along follows a template's path. Elements of a list of objects are numbered, so that what belongs together stays together.
-func along(prefix string, path gate.Path, v any) []field {
-	if len(path) == 0 {
-		return everything(prefix, v)
-	}
-	switch v := v.(type) {
-	case map[string]any:
-		next, ok := v[path[0]]
-		if !ok {
-			return nil
-		}
-		return along(prefix, path[1:], next)
-	case []any:
-		var out []field
-		for i, e := range v {
-			out = append(out, along(fmt.Sprintf("%s %d", prefix, i+1), path, e)...)
-		}
-		return out
-	}
-	return []field{{prefix, v}}
-}
-
-// everything walks all values, names in order. A list of plain values keeps one prefix; other nesting is spelled out.
-func everything(prefix string, v any) []field {
-	switch v := v.(type) {
-	case map[string]any:
-		if len(v) == 0 && prefix != "" {
-			return []field{{prefix, v}}
-		}
-		var out []field
-		names := make([]string, 0, len(v))
-		for name := range v {
-			names = append(names, name)
-		}
-		slices.Sort(names)
-		for _, name := range names {
-			p := line(name)
-			if prefix != "" {
-				p = prefix + "." + p
+// bodies are the fields that may be linked, as part and field numbers, the longest first.
+func bodies(parts []Part) [][2]int {
+	var out [][2]int
+	for i, p := range parts {
+		for j, f := range p.Fields {
+			if f.Body {
+				out = append(out, [2]int{i, j})
 			}
-			out = append(out, everything(p, v[name])...)
 		}
-		return out
-	case []any:
-		if len(v) == 0 {
-			return []field{{prefix, v}}
-		}
-		var out []field
-		for i, e := range v {
-			p := prefix
-			switch e.(type) {
-			case map[string]any, []any:
-				p = fmt.Sprintf("%s %d", prefix, i+1)
+	}
+	slices.SortStableFunc(out, func(a, b [2]int) int {
+		return cmp.Compare(parts[b[0]].Fields[b[1]].runes, parts[a[0]].Fields[a[1]].runes)
+	})
+	return out
+}
+
+// compose writes all parts, with so many of the longest bodies on the page.
+func compose(parts []Part, links int, page string) string {
+	linked := bodies(parts)[:links]
+	var b strings.Builder
+	for i, p := range parts {
+		b.WriteString(p.Number + p.Title + "\n")
+		for j, f := range p.Fields {
+			if slices.Contains(linked, [2]int{i, j}) {
+				fmt.Fprintf(&b, "%s: %s characters, all of it at %s\n", f.Prefix, thousands(f.runes), page)
+				continue
 			}
-			out = append(out, everything(p, e)...)
+			for l := range strings.SplitSeq(f.text(), "\n") {
+				b.WriteString(f.Prefix + ": " + l + "\n") // mutant: show-prefix
+			}
 		}
-		return out
 	}
-	return []field{{prefix, v}}
+	return b.String()
 }
 
-func (f field) write(b *strings.Builder) {
-	for l := range strings.SplitSeq(f.text(), "\n") {
-		b.WriteString(f.prefix + ": " + l + "\n")
+func thousands(n int) string {
+	if n < 1000 {
+		return strconv.Itoa(n)
 	}
+	return fmt.Sprintf("%s,%03d", thousands(n/1000), n%1000)
 }
 
-// text renders one value. Words in round brackets at the start are code's: a string that begins with a bracket has it
-// escaped.
-func (f field) text() string {
-	switch v := f.value.(type) {
-	case nil:
-		return "(null)"
-	case bool:
-		return strconv.FormatBool(v)
-	case json.Number:
-		return v.String()
-	case []any, map[string]any:
-		return "(none)"
-	case string:
-		if v == "" {
-			return "(empty)"
-		}
-		if strings.HasPrefix(v, "(") {
-			return escape('(') + block(v[1:])
-		}
-		return block(v)
-	}
-	return "(unreadable)"
-}
-
-func title(op gate.Operation, policy *gate.Policy) string {
-	tool, ok := policy.Tool(op.Tool)
+func title(call gate.Operation, policy *gate.Policy) string {
+	tool, ok := policy.Tool(call.Tool)
 	if !ok {
-		return "Run a tool that is not in the policy: " + line(op.Tool)
+		return "Run a tool that is not in the policy: " + Exact(call.Tool)
 	}
-	verb := []rune(line(tool.Label.Verb))
-	verb[0] = unicode.ToUpper(verb[0])
-	return string(verb)
+	verb := line(tool.Label.Verb)
+	if call.Kind == gate.KindBackgroundJob {
+		return "Set up to run by itself: " + verb
+	}
+	return strings.ToUpper(verb[:1]) + verb[1:]
 }
 
 // UnknownToolLabel is what the reader is told of a tool that the policy does not know.
 const UnknownToolLabel = "an unknown tool"
 
-// label names the offer for the reader: words of the policy and the kind or number of addresses, nothing of the arguments.
-func label(op gate.Operation, parts []gate.Operation, policy *gate.Policy) string {
+// label names the offer for the reader: words of the policy, and of one recipient the contact's name or the kind of
+// address; of several their number. Nothing of the arguments is in it.
+func label(op gate.Operation, policy *gate.Policy, names func(string) string) string {
 	if op.Tool == gate.ToolBundle {
+		parts := policy.Parts(op)
+		if len(parts) == 1 {
+			return label(parts[0], policy, names)
+		}
 		return fmt.Sprintf("do %d things together", len(parts))
 	}
 	tool, ok := policy.Tool(op.Tool)
 	if !ok {
 		return UnknownToolLabel
 	}
-	if !tool.Label.Recipients {
-		return tool.Label.Verb
+	verb := tool.Label.Verb
+	if op.Kind == gate.KindBackgroundJob {
+		verb = "set up to " + verb
 	}
-	word := tool.Label.Word
-	if word == "" {
-		word = "to"
+	to := addresses(op, policy)
+	switch {
+	case !tool.Label.Recipients || len(to) == 0:
+		return verb
+	case len(to) == 1:
+		return verb + " " + tool.Label.Word + " " + calls(to[0], names)
 	}
-	switch to := policy.Recipients(op); len(to) {
-	case 0:
-		return tool.Label.Verb
-	case 1:
-		return tool.Label.Verb + " " + word + " " + addressKind(to[0].Given)
-	default:
-		return fmt.Sprintf("%s %s %d people", tool.Label.Verb, word, len(to))
-	}
+	return fmt.Sprintf("%s %s %d people", verb, tool.Label.Word, len(to))
 }
 
-func addressKind(a string) string {
+// maxName is the longest name of a contact in a label, in characters.
+const maxName = 30
+
+// calls is what a label calls one recipient.
+func calls(r gate.Recipient, names func(string) string) string {
+	if names != nil && r.Plain() {
+		if n := contactName(names(r.Address)); n != "" {
+			return n
+		}
+	}
 	switch {
-	case strings.Contains(a, "@"):
-		return "an email address"
-	case strings.HasPrefix(a, "+"):
+	case strings.HasPrefix(r.Address, "sms:"), strings.HasPrefix(r.Address, "whatsapp:"):
 		return "a phone number"
+	case strings.Contains(r.Given, "@") && !strings.HasPrefix(r.Given, "@"):
+		return "an email address"
 	}
 	return "somebody"
 }
 
-// askLine is the last line of every offer: what happens, to whom exactly, and the question.
-func askLine(op gate.Operation, parts []gate.Operation, policy *gate.Policy) string {
-	var said []string
-	for _, part := range parts {
-		if s := effect(part, policy); !slices.Contains(said, s) {
-			said = append(said, s)
-		}
+// contactName takes a name that is letters and single spaces, of one script, and not too long; anything else is none.
+func contactName(s string) string {
+	s = strings.Join(strings.Fields(s), " ")
+	rs := []rune(s)
+	plain := len(rs) <= maxName && norm.NFC.IsNormalString(s) && plainText(spell(s, oneLine)) == s &&
+		strings.ContainsFunc(s, unicode.IsLetter) &&
+		!slices.ContainsFunc(rs, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsMark(r) && r != ' ' })
+	if !plain { // mutant: show-label-letters
+		return ""
 	}
-	return strings.Join(said, " ") + " Reply YES or NO."
+	return s
 }
 
-func effect(op gate.Operation, policy *gate.Policy) string {
-	tool, ok := policy.Tool(op.Tool)
-	if !ok {
-		return "This runs a tool that nobody has described."
-	}
-	var to []string
+// addresses are the recipients, each once.
+func addresses(op gate.Operation, policy *gate.Policy) []gate.Recipient {
+	var out []gate.Recipient
 	for _, r := range policy.Recipients(op) {
-		to = append(to, Exact(r.Given))
+		if !slices.Contains(out, r) {
+			out = append(out, r)
+		}
 	}
-	whom := strings.Join(to, ", ")
+	return out
+}
+
+// askLine is the last line of every offer: what happens, to whom exactly, and the question. Of a bundle it says what
+// each part does, the gravest first, and asks once.
+func askLine(op gate.Operation, policy *gate.Policy) string {
+	type said struct {
+		grave int
+		words string
+	}
+	var all []said
+	for _, part := range policy.Parts(op) {
+		grave, words := effect(part, policy)
+		if s := (said{grave, words}); !slices.Contains(all, s) {
+			all = append(all, s)
+		}
+	}
+	slices.SortStableFunc(all, func(a, b said) int { return cmp.Compare(a.grave, b.grave) })
+	var b strings.Builder
+	for i, s := range all {
+		if i > 0 && s.grave == leastGrave {
+			continue // it only looks something up, and the rest does more
+		}
+		b.WriteString(s.words + " ")
+	}
+	return b.String() + "Reply YES or NO."
+}
+
+// leastGrave is where looking something up stands among the effects.
+const leastGrave = 100
+
+// effect says in a sentence what a call does, and how grave that is; 0 is gravest.
+func effect(call gate.Operation, policy *gate.Policy) (grave int, words string) {
+	tool, ok := policy.Tool(call.Tool)
+	if !ok {
+		return 0, "This runs a tool that nobody has described."
+	}
+	whom := whom(call, policy)
+	to := cmp.Or(whom, "nobody named")
 	switch tool.Effect {
-	case gate.EffectSend:
-		return "This sends to " + orNobody(whom) + "."
-	case gate.EffectPay:
-		if amount, ok := policy.Amount(op); ok {
-			return "This pays " + line(amount.Value) + " " + line(amount.Currency) + " to " + orNobody(whom) + "."
-		}
-		return "This pays " + orNobody(whom) + "."
-	case gate.EffectShare:
-		return "This gives access to " + orNobody(whom) + "."
-	case gate.EffectInvite:
-		if whom == "" {
-			return "This changes the calendar."
-		}
-		return "This invites " + whom + "."
-	case gate.EffectPost:
-		return "This is published."
 	case gate.EffectDelete:
-		return "This deletes and cannot be undone."
-	case gate.EffectSchedule:
-		return "This sets up something that runs by itself."
+		grave, words = 1, "This deletes and cannot be undone"
+	case gate.EffectPay:
+		grave, words = 2, "This pays "+to
+		if a, ok := policy.Amount(call); ok {
+			words = "This pays " + Exact(a.Value) + " " + Exact(a.Currency) + " to " + to
+		}
+	case gate.EffectShare:
+		grave, words = 3, "This gives access to "+to
+	case gate.EffectPost:
+		grave, words = 4, "This is published"
+	case gate.EffectSend:
+		grave, words = 5, "This sends to "+to
+	case gate.EffectInvite:
+		grave, words = 6, "This invites "+whom
+		if whom == "" {
+			words = "This changes the calendar"
+		}
 	case gate.EffectAct:
-		return "This acts outside your account."
+		grave, words = 7, "This acts outside your account"
+	case gate.EffectSchedule:
+		grave, words = 8, "This sets up something that runs by itself"
+		if tool.ActsOutward {
+			words = "This sets up something that acts outside your account by itself"
+		}
 	case gate.EffectRead:
-		return "This only looks something up."
+		grave, words = leastGrave, "This only looks something up"
+	default:
+		grave, words = 9, "This changes your own data"
 	}
-	return "This changes your own data."
-}
-
-func orNobody(whom string) string {
-	if whom == "" {
-		return "nobody named"
-	}
-	return whom
-}
-
-// Exact shows an address so that no two look the same: whatever is not plain ASCII is spelled out.
-func Exact(s string) string {
-	var b strings.Builder
-	for _, r := range line(s) {
-		if r > unicode.MaxASCII {
-			b.WriteString(escape(r))
-		} else {
-			b.WriteRune(r)
+	switch tool.Effect {
+	case gate.EffectPay, gate.EffectShare, gate.EffectSend, gate.EffectInvite:
+	default:
+		if whom != "" {
+			words += " and reaches " + whom
 		}
 	}
-	return b.String()
+	if call.Kind == gate.KindBackgroundJob {
+		words += ", by itself, later or again"
+	}
+	return grave, words + "."
 }
 
-// line neutralises a value that must stay on one line.
-func line(s string) string { return neutral(s, false) }
-
-// block neutralises a value that may have lines of its own.
-func block(s string) string { return neutral(s, true) }
-
-// spaces is how many in a row are shown as they are; more could push words out of sight.
-const spaces = 3
-
-// neutral spells out what would not be seen or would change how the rest is seen: control and format characters (bidi,
-// zero-width), separators, unassigned and private ones, padding, and the marks of a text that is not in normal form C,
-// where two spellings look alike. Its own notation is spelled out too, so that what is shown reads back as exactly one value.
-func neutral(s string, multiline bool) string {
-	composed := norm.NFC.IsNormalString(s)
-	var b strings.Builder
-	run := 0
-	for i, r := range s {
-		if r == ' ' {
-			run++
-			if run > spaces {
-				b.WriteString(escape(r))
-				continue
-			}
-			b.WriteByte(' ')
-			continue
+// whom lists the exact recipients of a call. What is not exactly one plain address stands in quotation marks, so that
+// no comma or full stop in it can pass for code's.
+func whom(call gate.Operation, policy *gate.Policy) string {
+	var out []string
+	for _, r := range addresses(call, policy) {
+		s := Exact(r.Given)
+		if !r.Plain() { // mutant: show-quoted-recipient
+			s = quoted(s)
 		}
-		run = 0
-		switch {
-		case r == '\n' && multiline:
-			b.WriteByte('\n')
-		case r == '<' && strings.HasPrefix(s[i:], "<U+"):
-			b.WriteString(escape(r))
-		case !unicode.IsGraphic(r), unicode.Is(unicode.Z, r), unicode.Is(unicode.Cf, r),
-			unicode.Is(unicode.Other_Default_Ignorable_Code_Point, r), unicode.Is(unicode.Variation_Selector, r) && r != '\uFE0F',
-			!composed && unicode.Is(unicode.M, r):
-			b.WriteString(escape(r))
-		default:
-			b.WriteRune(r)
+		if !slices.Contains(out, s) {
+			out = append(out, s)
 		}
 	}
-	return b.String()
-}
-
-func escape(r rune) string { return fmt.Sprintf("<U+%04X>", r) }
-
-// decode reads canonical arguments with numbers as they are written.
-func decode(args []byte) (map[string]any, error) {
-	dec := json.NewDecoder(bytes.NewReader(args))
-	dec.UseNumber()
-	var v map[string]any
-	err := dec.Decode(&v)
-	return v, err
+	return strings.Join(out, ", ")
 }

@@ -24,6 +24,7 @@ type Store interface {
 	Runs
 	Confirms
 	Phones
+	Pages
 
 	// Operation returns one operation with its offer. Errors: ErrNotFound.
 	Operation(ctx context.Context, accountID, id string) (Operation, error)
@@ -117,6 +118,7 @@ type Draft struct {
 	PolicyVersion string
 	TTL           time.Duration // from shown to expired
 	Settle        time.Duration
+	TokenSum      *Digest // of the page's token, where the text has one
 }
 
 // Filter narrows a list of offers. Empty fields do not narrow; Limit 0 means 100.
