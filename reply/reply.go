@@ -28,6 +28,10 @@ const (
 type Config struct {
 	Threshold float64       // for confirm; at least classifier.ActThreshold
 	MinRead   time.Duration // from the newest ask to the earliest yes
+	// TapbackConfirms lets a like or a heart pass for a yes where it quotes the whole text of the only open offer. Every
+	// other condition of a yes stands.
+	TapbackConfirms bool
+	HourlyTexts     int // questions and notices of the service's own to one person within an hour; 0: offers.HourlyTexts
 }
 
 // Inbox is what a [Processor] works with.
@@ -62,15 +66,18 @@ func (p *Processor) Process(ctx context.Context, r offers.Received) error {
 	if !r.Trusted || r.Decided {
 		return nil
 	}
-	var v classifier.Verdict // of an overtaken message nothing is read
-	if !r.Overtaken {
-		v = classifier.Read(ctx, p.reader, input(r), classifier.Options{})
+	var v classifier.Verdict // of an overtaken message nothing is read, unless it may take a yes back
+	if !r.Overtaken || r.Settling > 0 {
+		v = tapped(r, classifier.Read(ctx, p.reader, input(r), classifier.Options{}), p.cfg.TapbackConfirms)
 	}
 	if v.Err != nil {
 		p.log.WarnContext(ctx, "reader did not answer", "message", r, "error", v.Err)
 	}
 	out := decide(r, v, p.cfg.Threshold)
 	rec := record(v, p.reader.Fingerprint())
+	if reaction(v) {
+		rec.Reader = "tapback" // no model has read it
+	}
 	quiet, err := p.act(ctx, r, out, v, rec)
 	if err != nil {
 		return fmt.Errorf("message %s: %w", r.MessageID, err)
@@ -133,18 +140,50 @@ func decide(r offers.Received, v classifier.Verdict, threshold float64) outcome 
 		return outcome{action: end}
 	case r.OptedOut && (r.OptOut == "START" || classifier.OptsIn(words)): // mutant: reply.start
 		return outcome{action: optIn, event: offers.MessageReceived}
-	case r.Overtaken: // mutant: reply.overtaken
-		return outcome{event: offers.MessageReceived, why: offers.WhyNewer}
 	}
 	out := answer(r, v, threshold)
-	out.cancel = r.Settling > 0 && takesBack(v.Reading)
+	if r.Overtaken { // mutant: reply.overtaken
+		out = outcome{event: offers.MessageReceived, why: offers.WhyNewer}
+	}
+	out.cancel = r.Settling > 0 && takesBack(v) // mutant: reply.cancel
 	return out
 }
 
+// tapped gives a reaction the reading that it stands for, where it quotes the whole text of the only open offer: a dislike
+// is a no, and a like or a heart is a yes if that is configured. Any other reaction stays unclear, and so does one whose
+// quote is cut short: the end of a text is what tells two offers apart.
+func tapped(r offers.Received, v classifier.Verdict, confirms bool) classifier.Verdict {
+	t := v.Prepared.Tapback
+	if v.Prepared.Form != classifier.FormTapback || len(r.Live) != 1 || !t.Quotes(r.Live[0].ShownText) { // mutant: reply.tapback_quote
+		return v
+	}
+	class := classifier.Unclear
+	switch t.Kind {
+	case classifier.TapbackDislike:
+		class = classifier.Decline
+	case classifier.TapbackLike, classifier.TapbackLove:
+		if confirms { // mutant: reply.tapback_confirms
+			class = classifier.Confirm
+		}
+	}
+	v.Reading = classifier.Reading{Class: class}
+	v.Reading.P[class] = 1
+	return v
+}
+
 // takesBack says whether a reply that comes while a yes settles may mean "wait, no". Taking back a yes that was meant
-// costs a new offer, so less than a sure no suffices.
-func takesBack(got classifier.Reading) bool {
-	return got.Class == classifier.Decline || got.Class == classifier.Modify || got.P[classifier.Decline]+got.P[classifier.Modify] >= DeclineAt
+// costs a new offer, so less than a sure no suffices: what could not be read counts, and a reaction that is taken away.
+func takesBack(v classifier.Verdict) bool {
+	switch got := v.Reading; {
+	case v.Err != nil: // mutant: reply.cancel_unread
+		return true
+	case v.Prepared.Form == classifier.FormTapbackRemoved: // mutant: reply.cancel_removed
+		return v.Prepared.Tapback.Kind != classifier.TapbackDislike
+	case v.Prepared.Form == classifier.FormTapback:
+		return v.Prepared.Tapback.Kind == classifier.TapbackDislike
+	default:
+		return got.Class == classifier.Decline || got.Class == classifier.Modify || got.P[classifier.Decline]+got.P[classifier.Modify] >= DeclineAt
+	}
 }
 
 // answer is the part of the table that goes by the reading.
@@ -164,6 +203,8 @@ func answer(r offers.Received, v classifier.Verdict, threshold float64) outcome 
 		return outcome{event: offers.ReplyUnresolved, why: offers.WhySeveral}
 	case r.Quoted != "" && r.QuotedFor != r.Live[0].ID: // mutant: reply.quoted
 		return outcome{event: offers.ReplyUnresolved, why: offers.WhyQuoted}
+	case reaction(v) && got.Class == classifier.Unclear:
+		return outcome{event: offers.ReplyUnresolved, why: offers.WhyTapback}
 	case v.Confirms(threshold): // mutant: reply.threshold
 		return outcome{action: confirm, event: offers.ReplyUnresolved}
 	case got.Class == classifier.Decline && got.P[classifier.Decline] >= DeclineAt:
@@ -172,6 +213,10 @@ func answer(r offers.Received, v classifier.Verdict, threshold float64) outcome 
 		return outcome{action: modify, event: offers.ReplyUnresolved}
 	}
 	return outcome{event: offers.ReplyUnresolved, why: offers.WhyReadingSays}
+}
+
+func reaction(v classifier.Verdict) bool {
+	return v.Prepared.Form == classifier.FormTapback || v.Prepared.Form == classifier.FormTapbackRemoved
 }
 
 // picked reads a reply that is nothing but a number of the list that the service has shown.
@@ -199,8 +244,8 @@ func (p *Processor) act(ctx context.Context, r offers.Received, out outcome, v c
 	req := offers.PassRequest{
 		MessageID: r.MessageID, PersonID: r.PersonID, Type: out.event, Reading: rec, Data: data(r, v, out),
 	}
-	req.Reask, req.ReaskText = question(r, out)
-	req.Several = len(r.Live) > 1
+	req.Reask, req.ReaskText = question(r, v, out)
+	req.Several, req.Hourly = len(r.Live) > 1, p.cfg.HourlyTexts
 	err = p.inbox.Pass(ctx, req)
 	if errors.As(err, &refused) && refused.Why == offers.WhyDecided {
 		return true, nil
@@ -210,10 +255,12 @@ func (p *Processor) act(ctx context.Context, r offers.Received, out outcome, v c
 
 // question is what the service puts to the person on its own: the one offer's question again where texts crossed in the
 // air, since the yes may have been meant for what was on the screen before; and, where no agent listens that could ask,
-// for every reply that stays unresolved.
-func question(r offers.Received, out outcome) (offerID, text string) {
+// for every reply that stays unresolved. A machine that answers by itself is asked nothing.
+func question(r offers.Received, v classifier.Verdict, out outcome) (offerID, text string) {
 	crossed := out.why == offers.WhyCrossed || out.why == offers.WhyTooSoon
 	switch {
+	case v.Prepared.Form == classifier.FormAutoReply: // mutant: reply.machine
+		return "", ""
 	case out.event != offers.ReplyUnresolved || len(r.Live) == 0 || r.Listening && !crossed:
 		return "", ""
 	case len(r.Live) == 1:

@@ -2,6 +2,8 @@ package reply
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"log/slog"
 	"sync"
 	"time"
@@ -14,9 +16,16 @@ const (
 	grace = 2 * time.Second
 	// look is how often messages are looked for that nobody has decided.
 	look = time.Second
-	// batch is how many of those are taken at once.
+	// batch is how many of those are taken at once, besides the ones that failed before.
 	batch = 100
+	// atMost is how long one try of one message may take. It is beyond every deadline of a reader or a store.
+	atMost = 30 * time.Second
+	// longestPause is how many looks a message is passed over at most after it failed.
+	longestPause = 60
 )
+
+// errPanic is the error of a message that made the code panic.
+var errPanic = errors.New("reply: panic while deciding a message")
 
 // Runner sees to it that every stored message is decided, whatever crashes. Messages that this process stored come by
 // Submit; those of a process that died are found in the store.
@@ -26,11 +35,17 @@ type Runner struct {
 	log     *slog.Logger
 	queue   chan job
 	workers int
+
+	mu      sync.Mutex
+	failing map[string]failure // messages whose last try failed
 }
+
+// failure is how often a message failed in a row, and for how many looks it is passed over now.
+type failure struct{ times, pause int }
 
 // NewRunner makes a runner with so many workers and so many places to wait.
 func NewRunner(inbox offers.Inbox, process func(context.Context, offers.Received) error, log *slog.Logger, workers, places int) *Runner {
-	return &Runner{inbox: inbox, process: process, log: log, queue: make(chan job, places), workers: workers}
+	return &Runner{inbox: inbox, process: process, log: log, queue: make(chan job, places), workers: workers, failing: map[string]failure{}}
 }
 
 // job is a message in the queue.
@@ -79,31 +94,78 @@ func (r *Runner) work(ctx context.Context) {
 	}
 }
 
-// one decides a message; once begun it is seen through.
+// one decides a message; once begun it is seen through. A message that fails is not retried here: it is still undecided,
+// and recover finds it.
 func (r *Runner) one(ctx context.Context, m offers.Received) {
-	if err := r.process(context.WithoutCancel(ctx), m); err != nil {
-		// Not retried here: the message is still undecided, and recover finds it.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), atMost)
+	defer cancel()
+	err := r.guarded(ctx, m)
+	r.note(m.MessageID, err)
+	if err != nil {
 		r.log.ErrorContext(ctx, "message not decided", "message", m, "error", err)
 	}
+}
+
+// guarded keeps one message that makes the code panic from ending the process, again after each start.
+func (r *Runner) guarded(ctx context.Context, m offers.Received) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("%w: %v", errPanic, p)
+		}
+	}()
+	return r.process(ctx, m)
+}
+
+// note remembers how a try went: a message that fails again and again is tried ever more seldom, so that it takes neither
+// the time of others nor the log.
+func (r *Runner) note(id string, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if err == nil {
+		delete(r.failing, id)
+		return
+	}
+	f := r.failing[id]
+	f.times++
+	f.pause = min(1<<min(f.times-1, 10), longestPause)
+	r.failing[id] = f
+}
+
+// due picks those of the undecided messages that are to be tried now, and forgets failures of messages that are not among
+// them any more: somebody has decided those.
+func (r *Runner) due(ids []string) []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	still := make(map[string]failure, len(r.failing))
+	var out []string
+	for _, id := range ids {
+		f, failed := r.failing[id]
+		if failed && f.pause > 0 { // mutant: runner.pause
+			f.pause--
+			still[id] = f
+			continue
+		}
+		if failed {
+			still[id] = f
+		}
+		out = append(out, id)
+	}
+	r.failing = still
+	return out
+}
+
+func (r *Runner) failures() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.failing)
 }
 
 // recover looks for messages that nobody has decided: after a crash, an error, or with no place in the queue.
 func (r *Runner) recover(ctx context.Context) {
 	age := time.Duration(0) // at the start there is nobody else to leave them to
 	for ctx.Err() == nil {
-		ids, err := r.inbox.Undecided(ctx, age, batch)
-		if err != nil && ctx.Err() == nil {
-			r.log.ErrorContext(ctx, "undecided messages cannot be listed", "error", err)
-		}
+		r.look(ctx, age)
 		age = grace
-		for _, id := range ids {
-			m, err := r.inbox.Context(ctx, id)
-			if err != nil {
-				r.log.ErrorContext(ctx, "message not loaded", "message_id", id, "error", err)
-				continue
-			}
-			r.one(ctx, m)
-		}
 		t := time.NewTimer(look)
 		select {
 		case <-ctx.Done():
@@ -111,4 +173,35 @@ func (r *Runner) recover(ctx context.Context) {
 		}
 		t.Stop()
 	}
+}
+
+// look takes up what has been undecided for that long. The list is as much longer as there are messages that failed
+// before: those are the oldest, and would hide all others behind them.
+func (r *Runner) look(ctx context.Context, age time.Duration) {
+	ids, err := r.inbox.Undecided(ctx, age, batch+r.failures()) // mutant: runner.starve
+	if err != nil {
+		if ctx.Err() == nil {
+			r.log.ErrorContext(ctx, "undecided messages cannot be listed", "error", err)
+		}
+		return
+	}
+	var wg sync.WaitGroup
+	places := make(chan struct{}, r.workers)
+	for _, id := range r.due(ids) {
+		if ctx.Err() != nil {
+			break
+		}
+		places <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-places }()
+			m, err := r.inbox.Context(ctx, id)
+			if err != nil {
+				r.note(id, err)
+				r.log.ErrorContext(ctx, "message not loaded", "message_id", id, "error", err)
+				return
+			}
+			r.one(ctx, m)
+		})
+	}
+	wg.Wait()
 }
