@@ -19,7 +19,10 @@ func Run(t *testing.T, open Open) {
 		{"Events", eventTests},
 		{"Accounts", accountTests},
 		{"People", peopleTests},
+		{"Pages", pageTests},
 		{"Races", raceTests},
+		{"Runs", runTests},
+		{"Cited", citedTests},
 	} {
 		t.Run(group.name, func(t *testing.T) { group.run(t, open) })
 	}
