@@ -6,6 +6,7 @@ import (
 	"iter"
 	"log/slog"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -114,6 +115,18 @@ func trim(texts []SimText, keep int) (rest []SimText, over int) {
 func (s *Sim) Texts(address people.Address) []SimText {
 	texts, _, _ := s.look(address)
 	return texts
+}
+
+// Find returns the provider's id of the newest text at an address with that body, spaces around it aside: what a reply on
+// the simulated phone quotes is the text itself. Empty: there is none, or it is no longer kept.
+func (s *Sim) Find(address people.Address, body string) string {
+	texts := s.Texts(address)
+	for _, t := range slices.Backward(texts) {
+		if strings.TrimSpace(t.Body) == strings.TrimSpace(body) {
+			return t.ID
+		}
+	}
+	return ""
 }
 
 // Wait returns the inbox of an address as soon as n texts have ever come in, or

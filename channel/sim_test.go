@@ -144,3 +144,19 @@ func TestSimForgetsTheOldest(t *testing.T) {
 		}
 	}
 }
+
+func TestSimFind(t *testing.T) {
+	s := NewSim(time.Now)
+	for _, body := range []string{"one", "two", "one"} {
+		s.Send(t.Context(), toAlex(body))
+	}
+	texts := s.Texts("sim:alex")
+	for body, want := range map[string]string{"one": texts[2].ID, " two\n": texts[1].ID, "tw": "", "": ""} {
+		if got := s.Find("sim:alex", body); got != want {
+			t.Errorf("%q is %q, want %q", body, got, want)
+		}
+	}
+	if got := s.Find("sim:dana", "one"); got != "" {
+		t.Errorf("another phone's text %q", got)
+	}
+}

@@ -146,8 +146,12 @@ type Clock struct {
 	hourly int
 }
 
-// NewClock makes a clock. hourly is how many questions and notices of the service's own one person gets in an hour.
+// NewClock makes a clock. hourly is how many questions and notices of the service's own one person gets in an hour;
+// 0: HourlyTexts.
 func NewClock(store Sweeper, wake *Wake, log *slog.Logger, hourly int) *Clock {
+	if hourly == 0 {
+		hourly = HourlyTexts
+	}
 	return &Clock{store: store, wake: wake, log: log, hourly: hourly}
 }
 

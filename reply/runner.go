@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"runtime"
 	"sync"
 	"time"
 
@@ -109,8 +110,12 @@ func (r *Runner) one(ctx context.Context, m offers.Received) {
 // guarded keeps one message that makes the code panic from ending the process, again after each start.
 func (r *Runner) guarded(ctx context.Context, m offers.Received) (err error) {
 	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("%w: %v", errPanic, p)
+		switch p := recover().(type) {
+		case nil:
+		case runtime.Error:
+			err = fmt.Errorf("%w: %w", errPanic, p)
+		default:
+			err = fmt.Errorf("%w: %T", errPanic, p) // the value may hold somebody's words
 		}
 	}()
 	return r.process(ctx, m)

@@ -22,6 +22,12 @@ const (
 	drainTimeout = 20 * time.Second
 )
 
+// Where Twilio posts; what it signs begins with the public URL before them.
+const (
+	messagesPath = "/webhooks/twilio/messages"
+	statusPath   = "/webhooks/twilio/status"
+)
+
 // app is a server, wired. Everything that it is made of is visible here.
 type app struct {
 	handler    http.Handler
@@ -44,7 +50,9 @@ func newApp(c config, s store, log *slog.Logger) (*app, error) {
 	}
 	wake := &offers.Wake{}
 	a := &app{log: log}
-	processor, err := reply.NewProcessor(s, reader, reply.Config{Threshold: threshold, MinRead: c.MinRead}, wake, log)
+	processor, err := reply.NewProcessor(s, reader, reply.Config{
+		Threshold: threshold, MinRead: c.MinRead, TapbackConfirms: c.TapbackConfirms, HourlyTexts: c.HourlyTexts,
+	}, wake, log)
 	if err != nil {
 		return nil, err
 	}
@@ -55,27 +63,35 @@ func newApp(c config, s store, log *slog.Logger) (*app, error) {
 	var sender offers.Sender
 	if c.Sim {
 		a.sim = channel.NewSim(time.Now)
-		sender = a.sim
+		sender, in.sim = a.sim, a.sim
 		mux.Handle("/webhooks/sim/messages", webhook.NewSimHandler(in, webhook.Options{Log: log}))
 	} else {
-		door, err := webhook.NewTwilio(webhook.TwilioConfig{
-			PublicURL: c.PublicURL + "/webhooks/twilio/messages", AuthTokens: []string{c.Twilio.AuthToken},
+		doors := webhook.TwilioConfig{
+			PublicURL: c.PublicURL + messagesPath, AuthTokens: []string{c.Twilio.AuthToken},
 			AccountSID: c.Twilio.AccountSID, Numbers: c.Twilio.Numbers,
-		})
+		}
+		messages, err := webhook.NewTwilio(doors)
+		if err != nil {
+			return nil, usage("Twilio's settings do not hold: %v", err)
+		}
+		doors.PublicURL = c.PublicURL + statusPath
+		status, err := webhook.NewTwilio(doors)
 		if err != nil {
 			return nil, usage("Twilio's settings do not hold: %v", err)
 		}
 		sender, err = channel.NewTwilio(channel.TwilioConfig{
-			AccountSID: c.Twilio.AccountSID, AuthToken: c.Twilio.AuthToken, From: c.Twilio.From, BaseURL: c.Twilio.APIURL, Log: log,
+			AccountSID: c.Twilio.AccountSID, AuthToken: c.Twilio.AuthToken, From: c.Twilio.From, BaseURL: c.Twilio.APIURL,
+			StatusCallback: doors.PublicURL, Log: log,
 		})
 		if err != nil {
 			return nil, usage("Twilio's settings do not hold: %v", err)
 		}
-		mux.Handle("/webhooks/twilio/messages", webhook.NewTwilioHandler(door, in, webhook.Options{Log: log}))
+		mux.Handle(messagesPath, webhook.NewTwilioHandler(messages, in, webhook.Options{Log: log}))
+		mux.Handle(statusPath, webhook.NewTwilioStatusHandler(status, reports{s, wake, log}, webhook.Options{Log: log}))
 	}
 	service := offers.NewService(s, policy, func(string) int { return sender.Limit() })
 	a.dispatcher = offers.NewDispatcher(s, sender, wake, log, workers)
-	a.clock = offers.NewClock(s, wake, log, offers.HourlyTexts)
+	a.clock = offers.NewClock(s, wake, log, c.HourlyTexts)
 	a.deliverer = api.NewDeliverer(s, wake, log, api.DeliverConfig{AllowPrivate: c.AllowPrivateEndpoints, Version: version})
 	mux.Handle("/", api.New(api.Deps{Keys: s, Store: s, Proposer: service,
 		Confirms: reply.NewConfirmer(s, c.MinRead, wake), Wake: wake, Log: log, Ready: s.Ping, Version: version}))
@@ -87,18 +103,13 @@ func newApp(c config, s store, log *slog.Logger) (*app, error) {
 type intake struct {
 	inbox  offers.Inbox
 	runner *reply.Runner
+	sim    *channel.Sim // nil: no simulated phone
 	log    *slog.Logger
 }
 
 // Receive implements [webhook.Intake].
 func (i intake) Receive(ctx context.Context, in webhook.Inbound) (<-chan struct{}, error) {
-	// Whatever the words alone do not tell makes them unfit for a decision: a picture, other recipients, a quote whose
-	// text has no id.
-	partial := in.Lossy || in.NumMedia > 0 || len(in.OtherRecipients) > 0 || in.Quote != ""
-	r, err := i.inbox.Receive(ctx, offers.Inbound{
-		Provider: in.Provider, ProviderID: in.ProviderSID, Address: in.From, OurNumber: in.To, Text: string(in.Text), Raw: in.Raw,
-		Lossy: partial, Quoted: in.OriginalRepliedMessageSid, OptOut: in.OptOutType,
-	})
+	r, err := i.inbox.Receive(ctx, inboundOf(in, i.sim))
 	if err != nil {
 		i.log.ErrorContext(ctx, "message not stored", "error", err)
 		return nil, err

@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"time"
 
@@ -15,6 +16,7 @@ import (
 	"github.com/knadh/koanf/v2"
 
 	"github.com/countersign/countersign/gate"
+	"github.com/countersign/countersign/offers"
 	"github.com/countersign/countersign/people"
 	"github.com/countersign/countersign/webhook"
 )
@@ -37,6 +39,8 @@ func settings() []setting {
 		{key: "reader", env: "COUNTERSIGN_READER", def: "local"},
 		{key: "calibration", env: "COUNTERSIGN_CALIBRATION"},
 		{key: "min_read", env: "COUNTERSIGN_MIN_READ", def: "1s"},
+		{key: "tapback_confirms", env: "COUNTERSIGN_TAPBACK_CONFIRMS"},
+		{key: "hourly_texts", env: "COUNTERSIGN_HOURLY_TEXTS", def: strconv.Itoa(offers.HourlyTexts)},
 		{key: "sim", env: "COUNTERSIGN_SIM"},
 		{key: "allow_private_endpoints", env: "COUNTERSIGN_ALLOW_PRIVATE_ENDPOINTS"},
 		{key: "twilio_account_sid", env: "TWILIO_ACCOUNT_SID"},
@@ -59,9 +63,12 @@ type config struct {
 	Reader      string
 	Calibration string
 	MinRead     time.Duration
-	Sim         bool
-	Twilio      twilioConfig
-	OpenAI      map[string]string // by the names of its environment
+	// TapbackConfirms lets a reaction to the whole text of the only open offer pass for a yes.
+	TapbackConfirms bool
+	HourlyTexts     int // questions and notices of the service's own to one person within an hour
+	Sim             bool
+	Twilio          twilioConfig
+	OpenAI          map[string]string // by the names of its environment
 	// AllowPrivateEndpoints lets events be posted to private networks and the loopback.
 	AllowPrivateEndpoints bool
 }
@@ -163,6 +170,12 @@ func build(k *koanf.Koanf) (config, error) {
 	}
 	if c.AllowPrivateEndpoints, err = boolean(k, "allow_private_endpoints", "COUNTERSIGN_ALLOW_PRIVATE_ENDPOINTS"); err != nil {
 		return c, err
+	}
+	if c.TapbackConfirms, err = boolean(k, "tapback_confirms", "COUNTERSIGN_TAPBACK_CONFIRMS"); err != nil {
+		return c, err
+	}
+	if c.HourlyTexts, err = strconv.Atoi(k.String("hourly_texts")); err != nil || c.HourlyTexts < 1 {
+		return c, usage("COUNTERSIGN_HOURLY_TEXTS must be a whole number of at least 1, such as 20.")
 	}
 	if c.MinRead, err = time.ParseDuration(k.String("min_read")); err != nil || c.MinRead <= 0 {
 		return c, usage("COUNTERSIGN_MIN_READ must be a duration above zero, such as 1s.")

@@ -1,0 +1,51 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+
+	"github.com/countersign/countersign/channel"
+	"github.com/countersign/countersign/classifier"
+	"github.com/countersign/countersign/offers"
+	"github.com/countersign/countersign/webhook"
+)
+
+// inboundOf gives a proven message the form in which it is stored: a button becomes the words that it stands for, and a
+// quote the id of the text that it is of. Whatever the words alone do not tell makes them unfit for a decision: a picture,
+// other recipients, a quote of a text that we do not know, a button that names no text.
+func inboundOf(in webhook.Inbound, sim *channel.Sim) offers.Inbound {
+	out := offers.Inbound{
+		Provider: in.Provider, ProviderID: in.ProviderSID, Address: in.From, OurNumber: in.To, Text: string(in.Text), Raw: in.Raw,
+		Quoted: in.OriginalRepliedMessageSid, OptOut: in.OptOutType,
+	}
+	if in.Quote != "" && sim != nil {
+		out.Quoted = sim.Find(in.From, string(in.Quote))
+	}
+	button := in.ButtonPayload != "" || in.ButtonText != ""
+	if button {
+		if words := classifier.FromButton(string(in.ButtonPayload), string(in.ButtonText)).String(); words != "" {
+			out.Text = words
+		}
+	}
+	out.Lossy = in.Lossy || in.NumMedia > 0 || len(in.OtherRecipients) > 0 || (button || in.Quote != "") && out.Quoted == ""
+	return out
+}
+
+// reports records status callbacks and wakes who waits for what they open.
+type reports struct {
+	phones offers.Phones
+	wake   *offers.Wake
+	log    *slog.Logger
+}
+
+// Report implements [webhook.Reports].
+func (r reports) Report(ctx context.Context, s offers.StatusReport) error {
+	err := r.phones.Report(ctx, s)
+	if err == nil {
+		r.wake.Signal()
+	} else if !errors.Is(err, offers.ErrNotFound) {
+		r.log.ErrorContext(ctx, "status callback not recorded", "error", err)
+	}
+	return err
+}
