@@ -208,6 +208,9 @@ func addresses(op gate.Operation, policy *gate.Policy) []gate.Recipient {
 	return out
 }
 
+// Asks is how the last line of every offer ends.
+const Asks = " Reply YES or NO."
+
 // askLine is the last line of every offer: what happens, to whom exactly, and the question. Of a bundle it says what
 // each part does, the gravest first, and asks once.
 func askLine(op gate.Operation, policy *gate.Policy) string {
@@ -230,7 +233,7 @@ func askLine(op gate.Operation, policy *gate.Policy) string {
 		}
 		b.WriteString(s.words + " ")
 	}
-	return b.String() + "Reply YES or NO."
+	return strings.TrimSuffix(b.String(), " ") + Asks
 }
 
 // leastGrave is where looking something up stands among the effects.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/countersign/countersign/api"
 	"github.com/countersign/countersign/channel"
+	"github.com/countersign/countersign/console"
 	"github.com/countersign/countersign/offers"
 	"github.com/countersign/countersign/reply"
 	"github.com/countersign/countersign/webhook"
@@ -89,7 +90,12 @@ func newApp(c config, s store, log *slog.Logger) (*app, error) {
 		mux.Handle(messagesPath, webhook.NewTwilioHandler(messages, in, webhook.Options{Log: log}))
 		mux.Handle(statusPath, webhook.NewTwilioStatusHandler(status, reports{s, wake, log}, webhook.Options{Log: log}))
 	}
-	service := offers.NewService(s, policy, func(string) int { return sender.Limit() })
+	service := offers.NewService(s, policy, func(string) int { return sender.Limit() }, offers.WithPages(c.PublicURL))
+	page, err := console.NewPage(s, policy, time.Now, log)
+	if err != nil {
+		return nil, err
+	}
+	mux.Handle(offers.PagePath, page)
 	a.dispatcher = offers.NewDispatcher(s, sender, wake, log, workers)
 	a.clock = offers.NewClock(s, wake, log, c.HourlyTexts)
 	a.deliverer = api.NewDeliverer(s, wake, log, api.DeliverConfig{AllowPrivate: c.AllowPrivateEndpoints, Version: version})
