@@ -2,6 +2,7 @@ package gate
 
 import (
 	"bytes"
+	stdcmp "cmp"
 	"encoding/json"
 	"fmt"
 	"go/ast"
@@ -143,7 +144,7 @@ func readDecisionFiles(t testing.TB) map[string]decisionFile {
 	}
 	files := map[string]decisionFile{}
 	for _, name := range names {
-		if filepath.Base(name) == sampleTable || filepath.Base(name) == sampleCalls {
+		if generated(filepath.Base(name)) {
 			continue
 		}
 		data, err := os.ReadFile(name)
@@ -267,63 +268,126 @@ func declaredReasons(t testing.TB) []Reason {
 
 const (
 	sampleTable = "sample_table.yaml"
+	extraTable  = "extra_table.yaml"
 	sampleCalls = "sample_calls.yaml"
+	extraCalls  = "extra_calls.yaml"
+	permissions = "permission_table.yaml"
 )
 
-// sampleCall is one call of a tool of the sample, for the whole table.
-type sampleCall struct {
+// generated says whether a file of testdata holds a table, or the calls of one.
+func generated(name string) bool {
+	return slices.Contains([]string{sampleTable, extraTable, sampleCalls, extraCalls, permissions}, name)
+}
+
+// tables are the policies that are decided whole, each with its calls and the reviewed answers.
+var tables = []struct{ policy, calls, file string }{
+	{"sample", sampleCalls, sampleTable},
+	{"extra.yaml", extraCalls, extraTable},
+}
+
+// tableCall is one call of a tool, for a whole table.
+type tableCall struct {
 	Name string `yaml:"name"`
 	Op   caseOp `yaml:"op"`
 }
 
-func readSampleCalls(t testing.TB) []sampleCall {
+func readCalls(t testing.TB, name string) []tableCall {
 	t.Helper()
-	data, err := os.ReadFile(filepath.Join("testdata", sampleCalls))
+	data, err := os.ReadFile(filepath.Join("testdata", name))
 	if err != nil {
 		t.Fatal(err)
 	}
 	dec := yaml.NewDecoder(bytes.NewReader(data))
 	dec.KnownFields(true)
-	var calls []sampleCall
+	var calls []tableCall
 	if err := dec.Decode(&calls); err != nil {
 		t.Fatal(err)
 	}
 	return calls
 }
 
-// TestSampleTable decides every call of the sample for every tier, with and
-// without taint, in every kind of run, and compares with the reviewed file.
-// `go test ./gate -run TestSampleTable -update` writes it again.
-func TestSampleTable(t *testing.T) {
-	policy := policyNamed(t, "sample")
-	var got strings.Builder
-	got.WriteString("# Every call of sample_calls.yaml: tier, taint and run, then answer, rule, reason\n" +
-		"# and capability. Written by `go test ./gate -run TestSampleTable -update`; every\n" +
-		"# change of a line is a change of what the product does, to be reviewed as such.\n")
-	for _, c := range readSampleCalls(t) {
-		op := c.Op.operation(t)
-		fmt.Fprintf(&got, "\n%s:\n", c.Name)
-		for _, tier := range []string{TierOwner, TierPaired, "admin", ""} {
-			for _, tainted := range []bool{false, true} {
-				for _, run := range []string{"person", "alone", "offer"} {
-					turn := caseTurn{Tier: tier, Tainted: tainted, Alone: run == "alone", ShortForm: run == "offer"}.turn(op)
-					d := Decide(op, turn, policy)
-					taint := "clean"
-					if tainted {
-						taint = "tainted"
-					}
-					shown := tier
-					if tier == "" {
-						shown = "missing"
-					}
-					fmt.Fprintf(&got, "  %-7s %-7s %-6s: %s %s %s %s\n", shown, taint, run, d.Answer, d.Rule, d.Reason, d.Capability)
-				}
+// place is one column of a table: whose run it is, and of what sort.
+type place struct {
+	tier    string
+	tainted bool
+	run     string
+}
+
+// places are every tier, with and without taint, in every kind of run.
+func places() []place {
+	var all []place
+	for _, tier := range []string{TierOwner, TierPaired, "admin", ""} {
+		for _, tainted := range []bool{false, true} {
+			for _, run := range []string{"person", "alone", "offer"} {
+				all = append(all, place{tier, tainted, run})
 			}
 		}
 	}
-	path := filepath.Join("testdata", sampleTable)
+	return all
+}
+
+func (p place) turn() caseTurn {
+	return caseTurn{Tier: p.tier, Tainted: p.tainted, Alone: p.run == "alone", ShortForm: p.run == "offer"}
+}
+
+func (p place) String() string {
+	taint, tier := "clean", p.tier
+	if p.tainted {
+		taint = "tainted"
+	}
+	if tier == "" {
+		tier = "missing"
+	}
+	return fmt.Sprintf("%-7s %-7s %-6s", tier, taint, p.run)
+}
+
+// permission is what a person may have given besides: each alone, for the very call or for another.
+type permission struct {
+	name string
+	give func(turn *Turn, op Operation, policy *Policy)
+}
+
+func permissionKinds() []permission {
+	matched := func(op Operation) *Grant { return &Grant{ID: "g1", Tool: op.Tool, ArgsSHA256: op.ArgsSHA256()} }
+	return []permission{
+		{"direct send to every recipient", func(turn *Turn, op Operation, policy *Policy) {
+			for _, r := range policy.Recipients(op) {
+				turn.DirectSend = append(turn.DirectSend, r.Given)
+			}
+		}},
+		{"direct send to somebody else", func(turn *Turn, _ Operation, _ *Policy) { turn.DirectSend = []string{"robin@example.net"} }},
+		{"said intent, asking is approving", func(turn *Turn, op Operation, _ *Policy) {
+			turn.SaidIntent, turn.AskingIsApproving = matched(op), true
+		}},
+		{"said intent, asking is not approving", func(turn *Turn, op Operation, _ *Policy) { turn.SaidIntent = matched(op) }},
+		{"said intent for other arguments", func(turn *Turn, op Operation, _ *Policy) {
+			op.Args = json.RawMessage(`{}`)
+			turn.SaidIntent, turn.AskingIsApproving = matched(op), true
+		}},
+		{"said intent that has ended", func(turn *Turn, op Operation, _ *Policy) {
+			turn.SaidIntent, turn.AskingIsApproving = matched(op), true
+			turn.SaidIntent.Until = turn.Now
+		}},
+		{"standing permission", func(turn *Turn, op Operation, _ *Policy) { turn.StandingPermission = matched(op) }},
+		{"standing permission for other arguments", func(turn *Turn, op Operation, _ *Policy) {
+			op.Args = json.RawMessage(`{}`)
+			turn.StandingPermission = matched(op)
+		}},
+		{"all of them", func(turn *Turn, op Operation, policy *Policy) {
+			for _, r := range policy.Recipients(op) {
+				turn.DirectSend = append(turn.DirectSend, r.Given)
+			}
+			turn.SaidIntent, turn.AskingIsApproving, turn.StandingPermission = matched(op), true, matched(op)
+		}},
+	}
+}
+
+// compareTable compares with the reviewed file, or with -update writes it.
+func compareTable(t *testing.T, name, got string) {
+	t.Helper()
+	path := filepath.Join("testdata", name)
 	if *update {
-		if err := os.WriteFile(path, []byte(got.String()), 0o644); err != nil {
+		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -331,16 +395,111 @@ func TestSampleTable(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(string(want), got.String()); diff != "" {
-		t.Errorf("table (-want +got):\n%s", diff)
+	if diff := cmp.Diff(string(want), got); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", name, diff)
 	}
 }
 
-// TestSampleTableHoldsEveryTool keeps the table whole when a tool is added.
-func TestSampleTableHoldsEveryTool(t *testing.T) {
-	calls := readSampleCalls(t)
+// TestSampleTable decides every call of the tables for every tier, with and
+// without taint, in every kind of run, and compares with the reviewed files.
+// `go test ./gate -run Table -update` writes them again.
+func TestSampleTable(t *testing.T) {
+	for _, table := range tables {
+		policy := policyNamed(t, table.policy)
+		var got strings.Builder
+		fmt.Fprintf(&got, "# Every call of %s: tier, taint and run, then answer, rule, reason\n"+
+			"# and capability. Written by `go test ./gate -run Table -update`; every change of\n"+
+			"# a line is a change of what the product does, to be reviewed as such.\n", table.calls)
+		for _, c := range readCalls(t, table.calls) {
+			op := c.Op.operation(t)
+			fmt.Fprintf(&got, "\n%s:\n", c.Name)
+			for _, p := range places() {
+				d := Decide(op, p.turn().turn(op), policy)
+				fmt.Fprintf(&got, "  %s: %s %s %s %s\n", p, d.Answer, d.Rule, d.Reason, d.Capability)
+			}
+		}
+		compareTable(t, table.file, got.String())
+	}
+}
+
+// TestPermissionTable decides all of that again under every permission, and
+// writes down where a permission changes the answer. Where no line stands it
+// changes nothing, which is compared as well.
+func TestPermissionTable(t *testing.T) {
+	var got strings.Builder
+	got.WriteString("# Where a permission of the person changes an answer of sample_table.yaml or\n" +
+		"# extra_table.yaml: tier, taint and run, then answer, rule, reason and what is spent.\n" +
+		"# Every call was decided under every permission in every place; what has no line here\n" +
+		"# stays as it is there. Written by `go test ./gate -run Table -update`.\n")
+	decided := 0
+	for _, table := range tables {
+		policy := policyNamed(t, table.policy)
+		for _, c := range readCalls(t, table.calls) {
+			op := c.Op.operation(t)
+			title := fmt.Sprintf("\n%s of %s:\n", c.Name, table.policy)
+			for _, perm := range permissionKinds() {
+				head := "  " + perm.name + ":\n"
+				for _, p := range places() {
+					turn := p.turn().turn(op)
+					before := Decide(op, turn, policy)
+					perm.give(&turn, op, policy)
+					d := Decide(op, turn, policy)
+					decided++
+					if recordOf(d) == recordOf(before) {
+						continue
+					}
+					fmt.Fprintf(&got, "%s%s    %s: %s %s %s %s\n", title, head, p, d.Answer, d.Rule, d.Reason, stdcmp.Or(d.Grant, "-"))
+					title, head = "", ""
+				}
+			}
+		}
+	}
+	fmt.Fprintf(&got, "\n# %d decisions.\n", decided)
+	compareTable(t, permissions, got.String())
+}
+
+// TestTablesHitEveryRule: no rule and no reason is decided by single cases alone.
+func TestTablesHitEveryRule(t *testing.T) {
+	rules, reasons := map[string]bool{}, map[Reason]bool{}
+	for _, table := range tables {
+		policy := policyNamed(t, table.policy)
+		for _, c := range readCalls(t, table.calls) {
+			op := c.Op.operation(t)
+			for _, p := range places() {
+				for _, perm := range append([]permission{{"none", func(*Turn, Operation, *Policy) {}}}, permissionKinds()...) {
+					turn := p.turn().turn(op)
+					perm.give(&turn, op, policy)
+					d := Decide(op, turn, policy)
+					rules[d.Rule], reasons[d.Reason] = true, true
+				}
+			}
+		}
+	}
+	for _, rule := range []string{"1", "2", "2b", "3", "4", "5", "6", "7"} {
+		if !rules[rule] {
+			t.Errorf("no call of a table is decided by rule %s", rule)
+		}
+	}
+	for _, r := range declaredReasons(t) {
+		if !reasons[r] {
+			t.Errorf("no call of a table is decided for %s", r)
+		}
+	}
+}
+
+// TestTablesHoldEveryTool keeps the tables whole when a tool is added.
+func TestTablesHoldEveryTool(t *testing.T) {
+	for _, table := range tables {
+		calls := readCalls(t, table.calls)
+		for _, tool := range policyNamed(t, table.policy).Tools() {
+			if !slices.ContainsFunc(calls, func(c tableCall) bool { return c.Op.Tool == tool.Name }) {
+				t.Errorf("%s has no call in %s", tool.Name, table.calls)
+			}
+		}
+	}
+	calls := readCalls(t, sampleCalls)
 	for _, s := range policyNamed(t, "sample").Schemas() {
-		if !slices.ContainsFunc(calls, func(c sampleCall) bool { return c.Op.Tool == s.Name }) {
+		if !slices.ContainsFunc(calls, func(c tableCall) bool { return c.Op.Tool == s.Name }) {
 			t.Errorf("%s has no call in %s", s.Name, sampleCalls)
 		}
 	}

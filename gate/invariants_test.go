@@ -27,7 +27,7 @@ func TestInvariant01_GateIsTheOnlyDoor(t *testing.T) {
 		if d := Decide(Operation{}, Turn{}, nil); d.Answer != Refuse {
 			t.Errorf("the zero operation is answered %s", d.Answer)
 		}
-		for _, c := range readSampleCalls(t) {
+		for _, c := range readCalls(t, sampleCalls) {
 			if d := Decide(c.Op.operation(t), Turn{}, policyNamed(t, "sample")); d.Answer != Refuse {
 				t.Errorf("%s in the zero turn is answered %s", c.Name, d.Answer)
 			}
@@ -35,7 +35,7 @@ func TestInvariant01_GateIsTheOnlyDoor(t *testing.T) {
 	})
 	t.Run("pure", func(t *testing.T) {
 		policy := policyNamed(t, "sample")
-		for _, c := range readSampleCalls(t) {
+		for _, c := range readCalls(t, sampleCalls) {
 			op := c.Op.operation(t)
 			turn := Turn{
 				Now: testNow, Tier: TierOwner, Interactive: true, PersonBound: true, AskingIsApproving: true,
@@ -100,7 +100,7 @@ func TestInvariant02_NothingSkipsTheFloor(t *testing.T) {
 		op     Operation
 	}
 	var tries []try
-	for _, c := range readSampleCalls(t) {
+	for _, c := range readCalls(t, sampleCalls) {
 		op := c.Op.operation(t)
 		for _, kind := range Kinds() {
 			tries = append(tries, try{sample, Operation{Kind: kind, Tool: op.Tool, Args: op.Args}})
@@ -389,7 +389,7 @@ func TestInvariant18_NoTierNoAuthority(t *testing.T) {
 		"": ReasonTierMissing, "Owner": ReasonTierUnknown, "OWNER": ReasonTierUnknown, " owner": ReasonTierUnknown,
 		"admin": ReasonTierUnknown, "pending": ReasonTierUnknown, "unpaired": ReasonTierUnknown, "root": ReasonTierUnknown,
 	} {
-		for _, c := range readSampleCalls(t) {
+		for _, c := range readCalls(t, sampleCalls) {
 			op := c.Op.operation(t)
 			grant := &Grant{ID: "g", Tool: op.Tool, ArgsSHA256: op.ArgsSHA256()}
 			turn := Turn{

@@ -3,4 +3,4 @@ package gate
 import "flag"
 
 // update writes the files of testdata that are generated.
-var update = flag.Bool("update", false, "write testdata/sample_table.yaml again")
+var update = flag.Bool("update", false, "write the tables of testdata again")
