@@ -28,9 +28,9 @@ type analysis struct {
 // the one open offer. It is empty when there is not exactly one.
 type labelFacts struct {
 	tokens []token
-	verbs  uint64 // families of its action
-	nouns  uint64 // groups of its things
-	plain  bool   // its first word is in no family, so that word itself is the action
+	verbs  uint64  // families of its action
+	nouns  nounSet // groups of its things
+	plain  bool    // its first word is in no family, so that word itself is the action
 }
 
 func (f *labelFacts) has(w string) bool {
@@ -79,11 +79,11 @@ func newLabelFacts(l *lexicon, label Label) labelFacts {
 	}
 	f.plain = l.verbAt(f.tokens, 0) == 0
 	for i := range f.tokens {
-		f.nouns |= l.nouns[f.tokens[i].text]
+		f.nouns.join(l.nouns[f.tokens[i].text])
 	}
 	for family, groups := range l.verbNoun {
 		if f.verbs&(1<<family) != 0 {
-			f.nouns |= groups
+			f.nouns.join(groups)
 		}
 	}
 	return f
@@ -120,6 +120,7 @@ func analyse(p Prepared, offers []Label) *analysis {
 		text = text[:maxOwnBytes]
 	}
 	a.tokens, a.more = tokenize(make([]token, 0, 16), fold(text), maxTokens, l.cjk)
+	a.tokens = l.joinNumbers(a.tokens)
 	if len(offers) == 1 {
 		a.label = newLabelFacts(l, offers[0])
 	}
@@ -129,8 +130,12 @@ func analyse(p Prepared, offers []Label) *analysis {
 	for i := range a.tokens {
 		t := &a.tokens[i]
 		in, ok := l.known[t.text]
-		if !ok && t.kind == wordToken && !a.label.echoes(t.text) && l.nouns[t.text] == 0 {
-			if w, mended := l.mend(t.text); mended {
+		if !ok && t.kind == wordToken && !a.label.echoes(t.text) && l.nouns[t.text].empty() {
+			w, mended := l.mend(t.text)
+			if !mended {
+				w, mended = l.mendAction(t.text, a.label.verbs)
+			}
+			if mended {
 				t.text, t.fixed = w, true
 				in = l.known[w]
 			}
@@ -149,21 +154,13 @@ func analyse(p Prepared, offers []Label) *analysis {
 		if lang > 0 && (known[lang] < most || own&(1<<lang) == 0) && !(strange && l.tables[lang].clitics) {
 			continue // nothing is in it, or it leaves more unaccounted than another
 		}
-		items := a.parse(l, lang)
-		u, c := 0, 0
-		for _, it := range items {
-			switch {
-			case it.kind == kindUnknown:
-				u++
-			case it.kind.cue():
-				c++
-			}
-		}
+		items := a.parse(l, lang, false)
+		u, c := tally(items)
 		// The language that knows most is the one it was written in. Where two
 		// know as much, the one that sees more reasons to ask decides: a text
 		// that is a question in one language is no yes in another.
 		better := unknown < 0 || u < unknown || u == unknown && c > cues
-		if !better && u == unknown && c == cues && a.language > 0 && !a.consent() {
+		if !better && u == unknown && c == 0 && cues == 0 && !a.consent() {
 			// "vas y" is small words in one language and a yes in another.
 			before := a.items
 			a.items = items
@@ -174,17 +171,64 @@ func analyse(p Prepared, offers []Label) *analysis {
 			unknown, cues, a.items, a.language = u, c, items, lang
 		}
 	}
+	if unknown > 0 {
+		// People mix English into other languages: "ok, send ihm die Einladung".
+		for lang := 1; lang < len(l.tables); lang++ {
+			if own&(1<<lang) == 0 || !a.writtenIn(l, lang) {
+				continue
+			}
+			items := a.parse(l, lang, true)
+			if u, c := tally(items); u < unknown || u == unknown && c > cues {
+				unknown, cues, a.items, a.language = u, c, items, lang
+			}
+		}
+	}
 	return a
+}
+
+// writtenIn says whether the text is in the language and not in English with a
+// name or a stray word that the language knows too: two words that English
+// has not, or one that is the label's action or in another script.
+func (a *analysis) writtenIn(l *lexicon, lang int) bool {
+	n := 0
+	for i := range a.tokens {
+		w := a.tokens[i].text
+		if in := l.own[w]; in&(1<<lang) == 0 || in&1 != 0 {
+			continue
+		}
+		n++
+		if n > 1 || w[0] >= 0x80 || l.tables[lang].words[w].verbs&a.label.verbs != 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// tally counts what is unaccounted for and what is a reason to ask.
+func tally(items []item) (unknown, cues int) {
+	for _, it := range items {
+		switch {
+		case it.kind == kindUnknown:
+			unknown++
+		case it.kind.cue():
+			cues++
+		}
+	}
+	return unknown, cues
 }
 
 // maxOwnBytes is more than maxTokens words of any language.
 const maxOwnBytes = 1200
 
-// parse goes through the tokens, longest entry first.
-func (a *analysis) parse(l *lexicon, lang int) []item {
+// parse goes through the tokens, longest entry first. What the language does
+// not know is looked up in English where the text may mix the two.
+func (a *analysis) parse(l *lexicon, lang int, mixed bool) []item {
 	items := make([]item, 0, len(a.tokens))
 	for i := 0; i < len(a.tokens); {
 		k, n := a.classify(l, &l.tables[lang], i)
+		if mixed && k == kindUnknown {
+			k, n = a.classify(l, &l.tables[0], i)
+		}
 		items = append(items, item{kind: k, from: i, to: i + n})
 		i += n
 	}
@@ -208,6 +252,11 @@ func (a *analysis) classify(l *lexicon, t *table, i int) (kind, int) {
 			return kindEcho, k
 		}
 		return a.classifyUnlisted(l, i), 1
+	case tok.text == "half" || tok.text == "quarter":
+		if k := a.sameClock(i); k > 0 {
+			return kindEcho, k
+		}
+		return max(e.kind, kindUnknown), max(n, 1)
 	case n == 0:
 		if e := t.withoutClitic(tok.text); e.verbs&label.verbs != 0 {
 			return kindVerb, 1
@@ -241,7 +290,7 @@ func (a *analysis) classify(l *lexicon, t *table, i int) (kind, int) {
 		if e.kind == kindStop && n == 1 && tok.text == "ya" && i > 0 && !tok.start && (t.words[a.tokens[i-1].text].verbs|t.withoutClitic(a.tokens[i-1].text).verbs)&label.verbs != 0 {
 			return kindFiller, 1 // Spanish "pay it already"; "ya lo pagué" is another entry
 		}
-		if tok.text == "maar" && n == 1 && a.particle(t, i) {
+		if tok.text == "maar" && n == 1 && (a.particle(t, i) || a.told(t, i)) {
 			return kindFiller, 1
 		}
 		return e.kind, n
@@ -251,7 +300,7 @@ func (a *analysis) classify(l *lexicon, t *table, i int) (kind, int) {
 		}
 		return e.kind, n
 	default: // a verb of another action
-		if label.nouns&l.nouns[tok.text] != 0 || label.echoes(tok.text) {
+		if label.nouns.meets(l.nouns[tok.text]) || label.echoes(tok.text) {
 			return kindEcho, n
 		}
 		return kindOther, n
@@ -352,6 +401,18 @@ func (a *analysis) particle(t *table, i int) bool {
 	return true
 }
 
+// told says whether the word at i stands inside a request to do what the label
+// says, as in "zeg de lunch maar af": an action before it in the same clause.
+func (a *analysis) told(t *table, i int) bool {
+	for k := i; k > 0 && !a.tokens[k].start && !a.tokens[k].comma; k-- {
+		e := t.words[a.tokens[k-1].text]
+		if e.verbs&a.label.verbs != 0 || e.kind == kindGo {
+			return true
+		}
+	}
+	return false
+}
+
 // sameTime says whether the word at i names a day or month that the label
 // names too, in any language, or is the "o'clock" of a number that was
 // accounted for.
@@ -396,6 +457,9 @@ func partOfDay(name string) (from, to int) {
 // whether the half of the day is open ("7:30"), and how many tokens it takes; n
 // is 0 where no time stands there.
 func clock(toks []token, i int) (minutes int, open bool, n int) {
+	if minutes, n := spokenClock(toks, i); n > 0 {
+		return minutes, true, n
+	}
 	onTheHour := false // "at seven"
 	h, ok := smallNumber(toks, i, 24)
 	if !ok {
@@ -429,6 +493,34 @@ func clock(toks []token, i int) (minutes int, open bool, n int) {
 		return 0, false, 0
 	}
 	return minutes, open, n
+}
+
+// spokenClock reads "half past seven" and "quarter to ten".
+func spokenClock(toks []token, i int) (minutes, n int) {
+	if i+2 >= len(toks) || toks[i+1].start || toks[i+2].start {
+		return 0, 0
+	}
+	h, ok := smallNumber(toks, i+2, 12)
+	if !ok || h == 0 {
+		return 0, 0
+	}
+	part := 30
+	switch toks[i].text {
+	case "half":
+	case "quarter":
+		part = 15
+	default:
+		return 0, 0
+	}
+	switch toks[i+1].text {
+	case "past", "after":
+		return h*60 + part, 3
+	case "to", "before", "til", "till":
+		if part == 15 {
+			return h*60 - part, 3
+		}
+	}
+	return 0, 0
 }
 
 func smallNumber(toks []token, i, limit int) (int, bool) {
@@ -488,12 +580,12 @@ func (a *analysis) classifyUnlisted(l *lexicon, i int) kind {
 			return kindFunction
 		}
 		return kindNumber
-	case label.nouns != 0 && label.nouns&l.nouns[tok.text] != 0:
+	case label.nouns.meets(l.nouns[tok.text]):
 		return kindEcho
 	case tok.kind == symbolToken && isDecoration(tok.text):
 		return kindFiller
-	case len(tok.text) > 3 && (tok.text[0] == 'l' || tok.text[0] == 'd') && l.nouns[tok.text] == 0 &&
-		(label.echoes(tok.text[1:]) || label.nouns&l.nouns[tok.text[1:]] != 0):
+	case len(tok.text) > 3 && (tok.text[0] == 'l' || tok.text[0] == 'd') && l.nouns[tok.text].empty() &&
+		(label.echoes(tok.text[1:]) || label.nouns.meets(l.nouns[tok.text[1:]])):
 		return kindEcho // "l'invitation", "l'appel": the apostrophe is folded away
 	case a.particleOfVerb(i):
 		return kindFunction
@@ -517,8 +609,15 @@ func (a *analysis) sameNumber(l *lexicon, i int, n string) bool {
 		}
 	}
 	if i+1 < len(a.tokens) && !a.tokens[i+1].start && a.tokens[i+1].kind == wordToken {
-		if w := a.tokens[i+1].text; l.nouns[w] != 0 || a.label.echoes(w) && l.tables[0].words[w].kind == kindUnknown {
+		if w := a.tokens[i+1].text; !l.nouns[w].empty() || a.label.echoes(w) && l.tables[0].words[w].kind == kindUnknown {
 			after = w
+			// The thing counted is the last of its words: "one event ticket".
+			for k := i + 2; k < len(a.tokens) && !a.tokens[k].start && !a.tokens[k].comma && a.tokens[k].kind == wordToken; k++ {
+				if w := a.tokens[k].text; l.tables[0].words[w].kind != kindUnknown || !a.label.echoes(w) {
+					break
+				}
+				after = a.tokens[k].text
+			}
 		}
 	}
 	if n == "1" && after != "" && !strings.HasSuffix(after, "s") && a.label.has(after) {
@@ -545,7 +644,7 @@ func (a *analysis) sameNumber(l *lexicon, i int, n string) bool {
 func (f *labelFacts) counts(l *lexicon, j int, thing string) bool {
 	for k := j + 1; k < len(f.tokens) && k <= j+3; k++ {
 		t := f.tokens[k].text
-		if t == thing || l.nouns[t]&l.nouns[thing] != 0 || strings.TrimSuffix(t, "s") == strings.TrimSuffix(thing, "s") {
+		if t == thing || l.nouns[t].meets(l.nouns[thing]) || strings.TrimSuffix(t, "s") == strings.TrimSuffix(thing, "s") {
 			return true
 		}
 	}
@@ -571,7 +670,18 @@ func (a *analysis) pronounOne(l *lexicon, i int) bool {
 	}
 	next := a.tokens[i+1].text
 	e := l.tables[0].words[next]
-	return (e.kind == kindCourtesy || e.kind == kindFiller || next == "for") && !a.hasCount()
+	return (e.kind == kindCourtesy || e.kind == kindFiller || next == "for") && !a.hasCount() && !a.label.several(l)
+}
+
+// several says whether the label has things in the plural: one of them is
+// not what was offered.
+func (f *labelFacts) several(l *lexicon) bool {
+	for i := range f.tokens {
+		if t := f.tokens[i].text; len(t) > 3 && strings.HasSuffix(t, "s") && !l.nouns[t].empty() && !f.has(strings.TrimSuffix(t, "s")) && l.tables[0].words[t].kind == kindUnknown {
+			return true
+		}
+	}
+	return false
 }
 
 // hasCount says whether the label says how many: a number before a thing, or
@@ -590,7 +700,7 @@ func (a *analysis) hasCount() bool {
 			continue
 		}
 		next := l.tables[0].words[toks[i+1].text].kind
-		if next == kindUnknown && l.same[toks[i+1].text] == "" || l.nouns[toks[i+1].text] != 0 {
+		if next == kindUnknown && l.same[toks[i+1].text] == "" || !l.nouns[toks[i+1].text].empty() {
 			return true
 		}
 	}
@@ -620,9 +730,49 @@ func (a *analysis) consent() bool {
 				continue
 			}
 		}
+		if it.kind == kindVerb && it.to < len(a.tokens) && !a.tokens[it.to].start && !a.tokens[it.to].comma {
+			switch a.tokens[it.to].text {
+			case "is", "was", "are", "were", "has", "had", "went", "goes", "ist", "war", "est", "etait", "era", "fue", "foi", "wordt":
+				continue // "rent is going up"
+			}
+		}
 		return true
 	}
 	return false
+}
+
+// bent says whether the action of the label stands in a fixed phrase that is
+// another thing: followed by "to" and neither a receiver nor a word of the
+// label ("rent to own", "pay to win").
+func (a *analysis) bent() bool {
+	for n, it := range a.items {
+		if it.kind != kindVerb || n+1 >= len(a.items) || it.to+1 >= len(a.tokens) {
+			continue
+		}
+		to, next := &a.tokens[it.to], &a.tokens[it.to+1]
+		if to.text != "to" || to.start || next.start || a.label.has("to") && a.label.has(next.text) {
+			continue
+		}
+		e := words().tables[0].words[next.text]
+		if a.itemAt(it.to+1).kind == kindVerb || e.verbs != 0 && !a.label.echoes(next.text) {
+			return true
+		}
+		switch next.text {
+		case "own", "go", "be", "do", "have", "get", "win", "keep", "let":
+			return true
+		}
+	}
+	return false
+}
+
+// itemAt is the item that holds token i.
+func (a *analysis) itemAt(i int) item {
+	for _, it := range a.items {
+		if it.from <= i && i < it.to {
+			return it
+		}
+	}
+	return item{}
 }
 
 // TokenDetail is one piece of a reply as the guards see it, for

@@ -413,8 +413,9 @@ func (a *analysis) verbEndsAt(tok int) bool {
 	return false
 }
 
-// guardOtherAction: the reply asks for something else.
-func guardOtherAction(a *analysis) bool { return a.any(kindOther) }
+// guardOtherAction: the reply asks for something else, or names the action
+// only inside the name of another thing.
+func guardOtherAction(a *analysis) bool { return a.any(kindOther) || a.bent() }
 
 // guardThirdPerson: somebody else's yes, or words about approval instead of
 // approval.

@@ -147,7 +147,7 @@ func TestGuard_Amount(t *testing.T) {
 	objects(t, "amount", payAcme, "yes 412.01", "yes $412")
 	objects(t, "amount", "buy 2 tickets on March 4th", "yes 4 tickets", "yes 2 tickets")
 	objects(t, "amount", "book a table for 2 at 19:30", "yes, for 3", "yes, for two, 7:30 pm")
-	objects(t, "amount", "buy tickets for Harlan vs Dukes", "sure, just one for me", "sure, for me")
+	objects(t, "amount", "buy tickets for Harlan vs Dukes", "sure, one for me", "sure, for me")
 	objects(t, "amount", "delete 14 old files", "yes delete everything", "yes delete them all")
 }
 

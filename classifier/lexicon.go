@@ -4,6 +4,7 @@ import (
 	"embed"
 	"path"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 )
@@ -83,13 +84,14 @@ type lexicon struct {
 	own      map[string]uint16 // the same, without what every language has in common
 	cjk      *cjkSet
 	verbs    map[string]uint64 // any language; phrases joined by spaces
-	nouns    map[string]uint64 // bit per group
+	nouns    map[string]nounSet
 	families map[string]int    // name of a verb family to its index
-	verbNoun map[int]uint64    // verb family index to groups
+	verbNoun map[int]nounSet   // verb family index to groups
 	numbers  map[string]string // number word to digits
 	same     map[string]string // day, month or part of the day to its English name
 	typo     []string          // assent words that a typo may be mended to
 	swapped  []string          // words of four letters and more whose neighbours may be swapped back
+	actions  []action          // words of five letters and more that a slip of the finger may be mended to
 	nearStop []string          // short negations and stop words that no mending may touch
 
 	bits        familyBits
@@ -129,9 +131,9 @@ func loadLexicon() *lexicon {
 		own:      map[string]uint16{},
 		cjk:      &cjkSet{words: map[string]struct{}{}},
 		verbs:    map[string]uint64{},
-		nouns:    map[string]uint64{},
+		nouns:    map[string]nounSet{},
 		families: map[string]int{},
-		verbNoun: map[int]uint64{},
+		verbNoun: map[int]nounSet{},
 		numbers:  map[string]string{},
 		same:     map[string]string{},
 	}
@@ -148,13 +150,6 @@ func loadLexicon() *lexicon {
 	}
 	for i, lang := range languages {
 		l.loadKinds(i, lang)
-		if lang == "hi" {
-			// Written in two scripts and mixed with English words, though not
-			// with English grammar: its small words stay out, since many small
-			// words of Hindi in Latin letters are names elsewhere.
-			l.loadKinds(i, "en", kindFunction)
-			l.mergeVerbs(i, 0)
-		}
 	}
 	for w, in := range l.known {
 		l.own[w] = in
@@ -245,7 +240,7 @@ func merged(a, b entry) entry {
 	return entry{kind: max(a.kind, b.kind), verbs: a.verbs | b.verbs}
 }
 
-func (l *lexicon) loadKinds(lang int, name string, without ...kind) {
+func (l *lexicon) loadKinds(lang int, name string) {
 	k := kindUnknown
 	for _, line := range lines(name) {
 		if strings.HasPrefix(line, "[") {
@@ -255,9 +250,6 @@ func (l *lexicon) loadKinds(lang int, name string, without ...kind) {
 				panic("classifier: lexicon " + name + " has a section " + line)
 			}
 			k = kind(i)
-			continue
-		}
-		if slices.Contains(without, k) {
 			continue
 		}
 		for _, e := range entries(line) {
@@ -280,35 +272,77 @@ func (l *lexicon) loadVerbs() {
 			panic("classifier: verbs has a language " + lang)
 		}
 		for _, e := range entries(list) {
-			l.put(i, e, entry{verbs: 1 << family})
-			key := strings.Join(l.split(e), " ")
-			l.verbs[key] |= 1 << family
+			forms := []string{e}
+			if verb, regular := strings.CutPrefix(e, "~"); regular {
+				forms = inflections(lang, fold(verb))
+			}
+			for _, f := range forms {
+				l.put(i, f, entry{verbs: 1 << family})
+				key := strings.Join(l.split(f), " ")
+				l.verbs[key] |= 1 << family
+			}
 		}
 	}
 }
 
-func (l *lexicon) mergeVerbs(to, from int) {
-	for w, e := range l.tables[from].words {
-		if e.verbs != 0 {
-			l.tables[to].words[w] = merged(l.tables[to].words[w], entry{verbs: e.verbs})
-			l.known[w] |= 1 << to
-		}
-	}
-}
-
+// loadNouns reads families of things, and the names of one thing in several
+// languages. Of an entry of several words the small ones are left out: "de"
+// names nothing.
 func (l *lexicon) loadNouns() {
-	for group, line := range lines("nouns") {
+	group := 0
+	for _, line := range slices.Concat(lines("nouns"), lines("things")) {
 		_, list, _ := strings.Cut(line, ":")
 		for _, e := range entries(list) {
 			if verb, ok := strings.CutPrefix(e, "@"); ok {
-				l.verbNoun[l.families[verb]] |= 1 << group
+				s := l.verbNoun[l.families[verb]]
+				s.add(group)
+				l.verbNoun[l.families[verb]] = s
 				continue
 			}
-			for _, w := range l.split(e) {
-				l.nouns[w] |= 1 << group
+			ws := l.split(e)
+			for _, w := range ws {
+				if len(ws) > 1 && (len(w) < 4 || l.small(w)) {
+					continue
+				}
+				s := l.nouns[w]
+				s.add(group)
+				l.nouns[w] = s
 			}
 		}
+		group++
 	}
+}
+
+// small says whether the word is a function word of some language.
+func (l *lexicon) small(w string) bool {
+	for i := range l.tables {
+		if l.tables[i].words[w].kind == kindFunction {
+			return true
+		}
+	}
+	return false
+}
+
+// nounSet is a set of groups of things.
+type nounSet [6]uint64
+
+func (s *nounSet) add(group int) { s[group/64] |= 1 << (group % 64) }
+
+func (s *nounSet) join(o nounSet) {
+	for i := range s {
+		s[i] |= o[i]
+	}
+}
+
+func (s nounSet) empty() bool { return s == nounSet{} }
+
+func (s nounSet) meets(o nounSet) bool {
+	for i := range s {
+		if s[i]&o[i] != 0 {
+			return true
+		}
+	}
+	return false
 }
 
 func (l *lexicon) loadNumbers() {
@@ -320,6 +354,110 @@ func (l *lexicon) loadNumbers() {
 			}
 		}
 	}
+	for w, n := range madeNumbers() {
+		l.numbers[w] = strconv.Itoa(n)
+		if isCJK([]rune(w)[0]) {
+			l.cjk.add(w)
+		}
+	}
+}
+
+// madeNumbers gives the number words that are made in one word from smaller
+// ones: "二十五", "三千", "fünfundzwanzig", "vijfentwintig".
+func madeNumbers() map[string]int {
+	out := map[string]int{}
+	digits := []string{"", "一", "二", "三", "四", "五", "六", "七", "八", "九"}
+	for t := range 10 {
+		for u := range 10 {
+			switch {
+			case t == 1:
+				out["十"+digits[u]] = 10 + u
+			case t > 1:
+				out[digits[t]+"十"+digits[u]] = 10*t + u
+			}
+		}
+		if t > 0 {
+			for unit, n := range map[string]int{"百": 100, "千": 1000, "万": 10000} {
+				out[digits[t]+unit] = t * n
+			}
+		}
+	}
+	for unit, n := range map[string]int{"百": 100, "千": 1000, "万": 10000} {
+		out["两"+unit] = 2 * n
+		if n < 10000 {
+			out[unit] = n
+		}
+	}
+	tens := [...]struct{ de, nl string }{{}, {}, {"zwanzig", "twintig"}, {"dreissig", "dertig"}, {"vierzig", "veertig"}, {"funfzig", "vijftig"},
+		{"sechzig", "zestig"}, {"siebzig", "zeventig"}, {"achtzig", "tachtig"}, {"neunzig", "negentig"}}
+	units := [...]struct{ de, nl string }{{}, {"ein", "een"}, {"zwei", "twee"}, {"drei", "drie"}, {"vier", "vier"}, {"funf", "vijf"},
+		{"sechs", "zes"}, {"sieben", "zeven"}, {"acht", "acht"}, {"neun", "negen"}}
+	for t := 2; t < 10; t++ {
+		for u := 1; u < 10; u++ {
+			out[units[u].de+"und"+tens[t].de] = 10*t + u
+			out[units[u].nl+"en"+tens[t].nl] = 10*t + u
+		}
+	}
+	return out
+}
+
+// joinNumbers makes one token of a number that is written in several words:
+// "seventy four", "treinta y cinco", "two hundred". It works in place.
+func (l *lexicon) joinNumbers(toks []token) []token {
+	out := toks[:0]
+	for i := 0; i < len(toks); i++ {
+		t := toks[i]
+		v := l.wordNumber(t)
+		if v == 0 {
+			out = append(out, t)
+			continue
+		}
+		used := 0
+		k := i + 1
+		if v >= 20 && v < 100 && v%10 == 0 {
+			j := k
+			if j < len(toks) && !toks[j].start && !toks[j].comma {
+				switch toks[j].text {
+				case "y", "e", "et", "and":
+					j++
+				}
+			}
+			if j < len(toks) && !toks[j].start {
+				if u := l.wordNumber(toks[j]); u > 0 && u < 10 {
+					v += u
+					used = j + 1 - k
+				}
+			}
+		}
+		if j := k + used; v < 100 && j < len(toks) && !toks[j].start && !toks[j].comma {
+			if m := l.wordNumber(toks[j]); (m == 100 || m == 1000) && !(j+1 < len(toks) && toks[j+1].text == "percent") {
+				v *= m
+				used = j + 1 - k
+			}
+		}
+		if used > 0 {
+			t.text, t.kind = strconv.Itoa(v), numberToken
+			i += used
+		}
+		out = append(out, t)
+	}
+	return out
+}
+
+// wordNumber is the value of a number word; 0 for whatever is none.
+func (l *lexicon) wordNumber(t token) int {
+	if t.kind == numberToken {
+		return 0
+	}
+	n := l.numbers[t.text]
+	if n == "" {
+		return 0
+	}
+	v, err := strconv.Atoi(n)
+	if err != nil {
+		return 0
+	}
+	return v
 }
 
 func (l *lexicon) loadSame() {
@@ -354,6 +492,14 @@ func (l *lexicon) loadTypos() {
 			}
 		}
 	}
+	for lang := range 7 {
+		for w, e := range l.tables[lang].words {
+			if e.verbs != 0 && len(w) >= 4 && isPlainASCII(w) {
+				l.actions = append(l.actions, action{w, e.verbs})
+			}
+		}
+	}
+	slices.SortFunc(l.actions, func(a, b action) int { return strings.Compare(a.word, b.word) })
 	slices.Sort(l.swapped)
 	l.typo = append(l.typo, "ahead", "proceed", "sounds", "correct")
 	slices.Sort(l.typo)
@@ -390,7 +536,7 @@ func (t *table) match(toks []token, i int) (e entry, n int) {
 // which a pronoun hangs on it.
 func (t *table) withoutClitic(w string) entry {
 	if t.clitics {
-		for _, c := range [...]string{"selo", "sela", "melo", "mela", "glielo", "lo", "la", "los", "las", "le", "les", "li", "gli", "ne", "nos", "me"} {
+		for _, c := range [...]string{"selos", "selas", "selo", "sela", "melos", "melas", "melo", "mela", "noslo", "nosla", "glielo", "gliela", "glieli", "gliele", "celo", "cela", "lo", "la", "los", "las", "le", "les", "li", "gli", "ne", "ci", "nos", "me", "mi"} {
 			if base, ok := strings.CutSuffix(w, c); ok && len(base) >= 3 {
 				if e, ok := t.words[base]; ok && e.verbs != 0 {
 					return e
@@ -429,6 +575,29 @@ func (l *lexicon) mend(w string) (string, bool) {
 		// ("night", "food") mostly differ from an assent word there.
 		if w[0] == yes[0] && oneSlip(w, yes) {
 			return yes, true
+		}
+	}
+	return "", false
+}
+
+// action is a verb with its families.
+type action struct {
+	word  string
+	verbs uint64
+}
+
+// mendAction gives a token that nothing knows the action of the label that it
+// was meant for: two letters swapped, one left out or one too many, the first
+// letter right. "delte" is "delete" where something is to be deleted.
+func (l *lexicon) mendAction(w string, verbs uint64) (string, bool) {
+	if verbs == 0 || len(w) < 4 || !isPlainASCII(w) {
+		return "", false
+	}
+	i, _ := slices.BinarySearchFunc(l.actions, w[:1], func(a action, first string) int { return strings.Compare(a.word, first) })
+	for ; i < len(l.actions) && l.actions[i].word[0] == w[0]; i++ {
+		a := l.actions[i]
+		if a.verbs&verbs != 0 && oneSlip(w, a.word) && (len(w) != len(a.word) || swaps(w, a.word)) && len(w)+len(a.word) > 8 {
+			return a.word, true
 		}
 	}
 	return "", false
