@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -13,9 +14,14 @@ import (
 	"github.com/countersign/countersign/offers"
 )
 
-// each runs fn under the lock of every person that the query names. The query is a hint; fn looks again.
-func (s *Store) each(ctx context.Context, what, query string, args []any, fn func(th *thread) (int, error)) (int, error) {
-	rows, err := s.pool.Query(ctx, query, args...)
+// each runs fn under the lock of every person that the query names. The query is a hint; fn looks again. Its $1 is the
+// time by the database's clock, less ago: as a value, and not as a call, so that the planner takes the index.
+func (s *Store) each(ctx context.Context, what, query string, ago time.Duration, fn func(th *thread) (int, error)) (int, error) {
+	var due time.Time
+	if err := s.pool.QueryRow(ctx, `SELECT cs_now() - $1::interval`, ago).Scan(&due); err != nil {
+		return 0, fmt.Errorf("%s: %w", what, err)
+	}
+	rows, err := s.pool.Query(ctx, query, due)
 	if err != nil {
 		return 0, fmt.Errorf("%s: %w", what, err)
 	}
@@ -65,8 +71,8 @@ func (s *Store) Advance(ctx context.Context, personID string) (int, error) {
 
 // AdvanceAll implements [offers.Sweeper].
 func (s *Store) AdvanceAll(ctx context.Context) (int, error) {
-	return s.each(ctx, "advance", `SELECT DISTINCT person_id::text FROM offers q WHERE state = 'queued'
-		AND NOT EXISTS (SELECT 1 FROM offers y WHERE y.person_id = q.person_id AND y.state IN ('sending', 'open')) LIMIT 100`, nil,
+	return s.each(ctx, "advance", `SELECT DISTINCT person_id FROM (SELECT person_id::text FROM offers q WHERE state = 'queued' AND created_at <= $1
+		AND NOT EXISTS (SELECT 1 FROM offers y WHERE y.person_id = q.person_id AND y.state IN ('sending', 'open')) LIMIT 500) due`, 0,
 		func(th *thread) (int, error) {
 			before := th.texts
 			err := th.advance(ctx)
@@ -76,7 +82,7 @@ func (s *Store) AdvanceAll(ctx context.Context) (int, error) {
 
 // ExpireDue implements [offers.Sweeper].
 func (s *Store) ExpireDue(ctx context.Context) (int, error) {
-	return s.each(ctx, "expire", `SELECT DISTINCT person_id::text FROM offers WHERE state IN ('queued', 'sending', 'open') AND expires_at <= cs_now() LIMIT 100`, nil,
+	return s.each(ctx, "expire", `SELECT DISTINCT person_id FROM (SELECT person_id::text FROM offers WHERE state IN ('queued', 'sending', 'open') AND expires_at <= $1 ORDER BY expires_at LIMIT 500) due`, 0,
 		func(th *thread) (int, error) {
 			due, err := ids(ctx, th.tx, `SELECT id::text FROM offers WHERE person_id = $1 AND state IN ('queued', 'sending', 'open') AND expires_at <= $2
 				ORDER BY created_at, id`, th.personID, th.now)
@@ -94,7 +100,7 @@ func (s *Store) ExpireDue(ctx context.Context) (int, error) {
 
 // SettleDue implements [offers.Sweeper].
 func (s *Store) SettleDue(ctx context.Context) (int, error) {
-	return s.each(ctx, "settle", `SELECT DISTINCT person_id::text FROM operations WHERE state = 'settling' AND settle_until <= cs_now() LIMIT 100`, nil,
+	return s.each(ctx, "settle", `SELECT DISTINCT person_id FROM (SELECT person_id::text FROM operations WHERE state = 'settling' AND settle_until <= $1 ORDER BY settle_until LIMIT 500) due`, 0,
 		func(th *thread) (int, error) {
 			due, err := ids(ctx, th.tx, `UPDATE operations SET state = 'approved', approved_at = $2::timestamptz WHERE person_id = $1 AND state = 'settling' AND settle_until <= $2::timestamptz
 				RETURNING id::text`, th.personID, th.now)
@@ -116,8 +122,8 @@ func (s *Store) SettleDue(ctx context.Context) (int, error) {
 
 // LapseDue implements [offers.Sweeper].
 func (s *Store) LapseDue(ctx context.Context) (int, error) {
-	return s.each(ctx, "lapse", `SELECT DISTINCT person_id::text FROM operations WHERE state = 'approved' AND approved_at <= cs_now() - $1::interval LIMIT 100`,
-		[]any{offers.BeginWithin}, func(th *thread) (int, error) {
+	return s.each(ctx, "lapse", `SELECT DISTINCT person_id FROM (SELECT person_id::text FROM operations WHERE state = 'approved' AND approved_at <= $1 ORDER BY approved_at LIMIT 500) due`,
+		offers.BeginWithin, func(th *thread) (int, error) {
 			due, err := ids(ctx, th.tx, `UPDATE operations SET state = 'lapsed', closed_at = $2::timestamptz WHERE person_id = $1 AND state = 'approved'
 				AND approved_at <= $2::timestamptz - $3::interval RETURNING id::text`, th.personID, th.now, offers.BeginWithin)
 			if err != nil {
@@ -144,8 +150,8 @@ func (s *Store) LapseDue(ctx context.Context) (int, error) {
 
 // NoticeDue implements [offers.Sweeper].
 func (s *Store) NoticeDue(ctx context.Context, notice string, hourly int) (int, error) {
-	return s.each(ctx, "notice", `SELECT DISTINCT person_id::text FROM operations WHERE state = 'approved' AND noticed_at IS NULL
-		AND approved_at <= cs_now() - $1::interval LIMIT 100`, []any{offers.NotPickedUp}, func(th *thread) (int, error) {
+	return s.each(ctx, "notice", `SELECT DISTINCT person_id FROM (SELECT person_id::text FROM operations WHERE state = 'approved' AND noticed_at IS NULL
+		AND approved_at <= $1 ORDER BY approved_at LIMIT 500) due`, offers.NotPickedUp, func(th *thread) (int, error) {
 		due, err := ids(ctx, th.tx, `UPDATE operations SET noticed_at = $2::timestamptz WHERE person_id = $1 AND state = 'approved' AND noticed_at IS NULL
 			AND approved_at <= $2::timestamptz - $3::interval RETURNING id::text`, th.personID, th.now, offers.NotPickedUp)
 		if err != nil || len(due) == 0 {
@@ -163,8 +169,8 @@ func (s *Store) NoticeDue(ctx context.Context, notice string, hourly int) (int, 
 
 // ResendDue implements [offers.Sweeper].
 func (s *Store) ResendDue(ctx context.Context) (int, error) {
-	return s.each(ctx, "resend", `SELECT DISTINCT person_id::text FROM texts WHERE state IN ('sending', 'unknown') AND NOT resent
-		AND sending_at <= cs_now() - $1::interval LIMIT 100`, []any{offers.SendTimeout}, func(th *thread) (int, error) {
+	return s.each(ctx, "resend", `SELECT DISTINCT person_id FROM (SELECT person_id::text FROM texts WHERE state IN ('sending', 'unknown') AND NOT resent
+		AND sending_at <= $1 ORDER BY sending_at LIMIT 500) due`, offers.SendTimeout, func(th *thread) (int, error) {
 		rows, err := th.tx.Query(ctx, `UPDATE texts SET state = 'unknown', ended_at = coalesce(ended_at, $2::timestamptz), resent = true
 			WHERE person_id = $1 AND state IN ('sending', 'unknown') AND NOT resent AND sending_at <= $2::timestamptz - $3::interval
 			RETURNING `+textColumns, th.personID, th.now, offers.SendTimeout)
