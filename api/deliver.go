@@ -27,6 +27,7 @@ const (
 	maxAnswer   = 4 << 10     // of a body, read so that the connection can be used again; nobody looks at it
 	deliveries  = 32          // at once, to as many endpoints
 	lookAgain   = time.Second // woken or not: other replicas commit as well, and tries become due
+	gather      = 20 * time.Millisecond
 	idleTimeout = 90 * time.Second
 )
 
@@ -122,6 +123,7 @@ func (d *Deliverer) Run(ctx context.Context) {
 		if first == nil {
 			<-slots
 			d.config.Wait(ctx, woken, lookAgain)
+			d.config.Wait(ctx, nil, gather) // under load one look serves many events
 			if ctx.Err() != nil {
 				return
 			}
