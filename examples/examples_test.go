@@ -30,8 +30,8 @@ const (
 	// patience is how long anything is waited for that must come.
 	patience = 20 * time.Second
 	// minRead is the server's. A person who is asked twice in a row takes fifteen times that for an answer to count.
-	minRead  = 10 * time.Millisecond
-	readTime = 20 * minRead
+	minRead  = 5 * time.Millisecond
+	readTime = 40 * minRead
 )
 
 // hardArgs are arguments whose canonical form is easy to get wrong: names out of order, and characters that some JSON
@@ -57,6 +57,7 @@ func TestExamples(t *testing.T) {
 			t.Run("yes", e.yes)
 			t.Run("webhook", e.webhook)
 			t.Run("modify", e.modify)
+			t.Run("unclear", e.unclear)
 			t.Run("decline", e.decline)
 			t.Run("expiry", e.expiry)
 			t.Run("refusal", e.refusal)
@@ -132,7 +133,7 @@ func (e *example) webhook(t *testing.T) {
 	a.says("webhooks: ")
 	r.connect(a.word("webhooks: "))
 	o := s.opened(a)
-	d := r.delivery(func(d delivery) bool { return strings.Contains(string(d.body), o.ID) })
+	d := r.delivery(func(d delivery) bool { return strings.Contains(string(d.body), o.ID) }, 1)
 	if d.status != http.StatusNoContent {
 		t.Fatalf("a delivery of the server was answered with %d", d.status)
 	}
@@ -249,6 +250,35 @@ func (e *example) modify(t *testing.T) {
 	if n := len(s.offers()); n != 2 {
 		t.Errorf("there are %d offers", n)
 	}
+}
+
+// unclear: the agent asks again, twice at most and once for each event, and acts on nothing but the sure yes.
+func (e *example) unclear(t *testing.T) {
+	s := e.scene(t, "email.send", plainArgs)
+	r := s.relay()
+	a := s.run(r)
+	a.says("webhooks: ")
+	r.connect(a.word("webhooks: "))
+	o := s.opened(a)
+	for n := 1; n <= 3; n++ {
+		s.reply("hmm let me think")
+		d := r.delivery(func(d delivery) bool { return strings.Contains(string(d.body), `"type":"reply.unresolved"`) }, n)
+		if d.status != http.StatusNoContent {
+			t.Errorf("reply.unresolved was answered with %d", d.status)
+		}
+		if got := r.post(d.header, d.body); got != http.StatusNoContent {
+			t.Errorf("the same delivery again was answered with %d", got)
+		}
+		if asked := strings.Count(a.log(), "asked again: "); asked != min(n, 2) {
+			t.Errorf("after %d unclear answers the agent has asked %d times", n, asked)
+		}
+	}
+	s.state(offer{OperationID: a.word("asked again: operation ")}, "succeeded") // the text is on its way
+	s.acted(0)
+	s.reply("yes send it")
+	a.ends(0)
+	s.acted(1, o)
+	s.state(o, "succeeded")
 }
 
 func (e *example) decline(t *testing.T) {
@@ -782,14 +812,18 @@ func (r *relay) post(h http.Header, body []byte) int {
 	return res.StatusCode
 }
 
-// delivery waits for the first delivery that fits.
-func (r *relay) delivery(fits func(delivery) bool) delivery {
+// delivery waits for the nth delivery that fits.
+func (r *relay) delivery(fits func(delivery) bool, n int) delivery {
 	r.t.Helper()
 	late := time.After(patience)
 	for {
 		r.mu.Lock()
+		left := n
 		for _, d := range r.got {
 			if fits(d) {
+				left--
+			}
+			if left == 0 {
 				r.mu.Unlock()
 				return d
 			}

@@ -49,8 +49,10 @@ type event struct {
 	Type string `json:"type"`
 	Seq  int64  `json:"seq"` // in webhooks only
 	Data struct {
-		MessageID string `json:"message_id"`
-		Text      string `json:"text"`
+		RunID     string  `json:"run_id"`
+		MessageID string  `json:"message_id"`
+		Text      string  `json:"text"`
+		Offers    []offer `json:"offers"` // with reply.unresolved: those that are open
 	} `json:"data"`
 }
 
@@ -92,6 +94,12 @@ func (c *client) begin(ctx context.Context, id, argsSHA256 string) (json.RawMess
 func (c *client) result(ctx context.Context, id, status string) error {
 	body := map[string]any{"status": status, "output": map[string]any{}}
 	return c.call(ctx, http.MethodPost, "/v1/operations/"+url.PathEscape(id)+"/result", "", body, nil)
+}
+
+// send texts the person whose message started the run. It needs no yes: it is an answer.
+func (c *client) send(ctx context.Context, key, run, text string) (op operation, err error) {
+	body := map[string]any{"run_id": run, "kind": "outbound_message", "tool": "message.send", "args": map[string]string{"text": text}}
+	return op, c.call(ctx, http.MethodPost, "/v1/operations", key, body, &op)
 }
 
 // text finds a message of the person in the feed. An agent that lives longer keeps next, and reads on from there.

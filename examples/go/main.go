@@ -7,7 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
+	"log"
 	"net/http"
 	"os"
 	"os/signal"
@@ -31,7 +31,7 @@ var errNotDone = errors.New("not done")
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := run(ctx, os.Args[1:], os.Stdout); err != nil {
+	if err := run(ctx, os.Args[1:], log.New(os.Stdout, "", 0)); err != nil {
 		if !errors.Is(err, errNotDone) {
 			fmt.Fprintln(os.Stderr, err)
 		}
@@ -40,7 +40,8 @@ func main() {
 	}
 }
 
-func run(ctx context.Context, args []string, out io.Writer) error {
+// run does the work; logs have ids, states and codes in them, and no arguments, texts, addresses or keys.
+func run(ctx context.Context, args []string, log *log.Logger) error {
 	if len(args) != 1 {
 		return errors.New("usage: go run ./examples/go TASK.json")
 	}
@@ -48,21 +49,22 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	if err != nil {
 		return err
 	}
+	c := &client{base: env("COUNTERSIGN_URL", "http://127.0.0.1:8080"), key: env("COUNTERSIGN_KEY", "")}
 	a := agent{
-		client: client{base: env("COUNTERSIGN_URL", "http://127.0.0.1:8080"), key: env("COUNTERSIGN_KEY", "")},
+		client: c,
 		person: env("COUNTERSIGN_PERSON", ""),
 		outbox: outbox{env("AGENT_OUTBOX", "outbox.jsonl")},
-		inbox:  newInbox(out),
-		out:    out,
+		inbox:  newInbox(c, log),
+		log:    log,
 	}
 	if err := json.Unmarshal(raw, &a.task); err != nil || a.task.ID == "" {
 		return errors.New("the task file must be a JSON object with id, tool and args")
 	}
-	if a.client.key == "" || a.person == "" {
+	if c.key == "" || a.person == "" {
 		return errors.New("set COUNTERSIGN_KEY and COUNTERSIGN_PERSON")
 	}
 	if secret := env("COUNTERSIGN_WEBHOOK_SECRET", ""); secret != "" {
-		stop, err := listen(ctx, env("COUNTERSIGN_WEBHOOK_ADDR", "127.0.0.1:8090"), secret, a.inbox, out)
+		stop, err := listen(ctx, env("COUNTERSIGN_WEBHOOK_ADDR", "127.0.0.1:8090"), secret, a.inbox.hear, log)
 		if err != nil {
 			return err
 		}
@@ -79,16 +81,13 @@ func env(name, otherwise string) string {
 }
 
 type agent struct {
-	client client
+	client *client
 	task   task
 	person string
 	outbox outbox
 	inbox  *inbox
-	out    io.Writer
+	log    *log.Logger
 }
-
-// say logs ids, states and codes. Arguments, texts, addresses and keys stay out of the log.
-func (a *agent) say(format string, args ...any) { fmt.Fprintf(a.out, format+"\n", args...) }
 
 // work proposes, waits, and goes by the answer. A person who changes something gets a new offer that replaces the old.
 func (a *agent) work(ctx context.Context) error {
@@ -100,18 +99,19 @@ func (a *agent) work(ctx context.Context) error {
 		})
 		if p, refused := errors.AsType[*problem](err); refused {
 			// 422 is the gate, or the arguments: trying again changes nothing, and there is no way around it.
-			a.say("refused: %s: %s", p.Code, p.Detail)
+			a.log.Printf("refused: %s: %s", p.Code, p.Detail)
 			return errNotDone
 		}
 		if err != nil {
 			return err
 		}
-		a.say("asked: operation %s", offer.OperationID)
+		a.inbox.expect(offer.OperationID)
+		a.log.Printf("asked: operation %s", offer.OperationID)
 		op, err := a.client.wait(ctx, offer.OperationID)
 		if err != nil {
 			return err
 		}
-		a.say("answer: %s", op.State)
+		a.log.Printf("answer: %s", op.State)
 		switch op.State {
 		case "approved", "running", "succeeded", "failed":
 			return a.carryOut(ctx, op.ID, args)
@@ -122,7 +122,7 @@ func (a *agent) work(ctx context.Context) error {
 			}
 			next, ok := revise(args, text)
 			if !ok {
-				a.say("the change was not understood; nothing was done")
+				a.log.Printf("the change was not understood; nothing was done")
 				return errNotDone
 			}
 			args, supersedes = next, op.Offer.ID
@@ -146,11 +146,11 @@ func (a *agent) carryOut(ctx context.Context, operation string, args map[string]
 		if err := a.outbox.send(operation, released); err != nil {
 			result = "failed"
 		} else {
-			a.say("acted: operation %s", operation)
+			a.log.Printf("acted: operation %s", operation)
 		}
 	case conflict && p.Code == "already_begun" && p.Result.Status != "":
 		result = p.Result.Status
-		a.say("closed before: %s", result)
+		a.log.Printf("closed before: %s", result)
 		return verdict(result)
 	case conflict && p.Code == "already_begun":
 		// An earlier start of this agent died between begin and result. Whether it had acted is for its own outbox to
@@ -162,9 +162,9 @@ func (a *agent) carryOut(ctx context.Context, operation string, args map[string]
 		if !sent {
 			result = "failed"
 		}
-		a.say("begun before: operation %s", operation)
+		a.log.Printf("begun before: operation %s", operation)
 	case conflict: // not_approved: the approval has lapsed; args_hash_mismatch: these are not the arguments that were shown
-		a.say("refused: %s: %s", p.Code, p.Detail)
+		a.log.Printf("refused: %s: %s", p.Code, p.Detail)
 		return errNotDone
 	default:
 		return err
@@ -172,7 +172,7 @@ func (a *agent) carryOut(ctx context.Context, operation string, args map[string]
 	if err := a.client.result(ctx, operation, result); err != nil {
 		return err
 	}
-	a.say("result: %s", result)
+	a.log.Printf("result: %s", result)
 	return verdict(result)
 }
 

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log"
 	"net"
 	"net/http"
 	"strconv"
@@ -54,8 +55,8 @@ func key(secret string) ([]byte, error) {
 	return k, nil
 }
 
-// listen serves the endpoint until stop is called.
-func listen(ctx context.Context, addr, secret string, in *inbox, out io.Writer) (stop func(), err error) {
+// listen serves the endpoint until stop is called. Each event goes to hear; an error of hear brings it again.
+func listen(ctx context.Context, addr, secret string, hear func(context.Context, event) error, log *log.Logger) (stop func(), err error) {
 	k, err := key(secret)
 	if err != nil {
 		return nil, err
@@ -65,15 +66,17 @@ func listen(ctx context.Context, addr, secret string, in *inbox, out io.Writer) 
 	if err != nil {
 		return nil, err
 	}
-	s := &http.Server{Handler: endpoint(k, in, out), ReadTimeout: 10 * time.Second}
+	s := &http.Server{Handler: endpoint(k, hear, log), ReadTimeout: 10 * time.Second}
 	go s.Serve(l) //nolint:errcheck // it ends with Close
-	fmt.Fprintf(out, "webhooks: http://%s/\n", l.Addr())
+	log.Printf("webhooks: http://%s/", l.Addr())
 	return func() { _ = s.Close() }, nil
 }
 
 // endpoint takes deliveries. Nothing of a body is looked at before its signature has been checked, and 204 is said only
 // when the event has been taken: anything else brings it again.
-func endpoint(secret []byte, in *inbox, out io.Writer) http.Handler {
+func endpoint(secret []byte, hear func(context.Context, event) error, log *log.Logger) http.Handler {
+	var mu sync.Mutex
+	heard := map[string]bool{} // by the event's id; an agent with a database keeps it there
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, 1<<20))
 		if err != nil || r.Method != http.MethodPost {
@@ -81,7 +84,7 @@ func endpoint(secret []byte, in *inbox, out io.Writer) http.Handler {
 			return
 		}
 		if err := verify(secret, r.Header, body, time.Now()); err != nil {
-			fmt.Fprintln(out, "delivery refused:", err)
+			log.Println("delivery refused:", err)
 			w.WriteHeader(http.StatusUnauthorized)
 			return
 		}
@@ -90,40 +93,16 @@ func endpoint(secret []byte, in *inbox, out io.Writer) http.Handler {
 			w.WriteHeader(http.StatusBadRequest)
 			return
 		}
-		in.take(e)
+		mu.Lock()
+		defer mu.Unlock() // deliveries come one at a time; a repetition waits for the first
+		if !heard[e.ID] {
+			if err := hear(r.Context(), e); err != nil {
+				w.WriteHeader(http.StatusServiceUnavailable)
+				return
+			}
+			heard[e.ID] = true
+			log.Printf("event %d: %s", e.Seq, e.Type)
+		}
 		w.WriteHeader(http.StatusNoContent)
 	})
-}
-
-// inbox keeps what webhooks brought. An agent with a database keeps it there.
-type inbox struct {
-	mu    sync.Mutex
-	seen  map[string]bool   // by the event's id
-	texts map[string]string // by the message's id
-	out   io.Writer
-}
-
-func newInbox(out io.Writer) *inbox {
-	return &inbox{seen: map[string]bool{}, texts: map[string]string{}, out: out}
-}
-
-// take notes an event, once however often it is delivered.
-func (i *inbox) take(e event) {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	if i.seen[e.ID] {
-		return
-	}
-	i.seen[e.ID] = true
-	if e.Type == "message.received" {
-		i.texts[e.Data.MessageID] = e.Data.Text
-	}
-	fmt.Fprintf(i.out, "event %d: %s\n", e.Seq, e.Type)
-}
-
-func (i *inbox) text(message string) (string, bool) {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	text, ok := i.texts[message]
-	return text, ok
 }

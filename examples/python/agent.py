@@ -11,7 +11,8 @@ import re
 import sys
 
 from client import Client, Problem, args_sha256
-from webhook import Inbox, listen
+from inbox import Inbox
+from webhook import listen
 
 
 def main(argv: list[str]) -> int:
@@ -27,10 +28,10 @@ def main(argv: list[str]) -> int:
         return wrong_use("set COUNTERSIGN_KEY and COUNTERSIGN_PERSON")
     client = Client(os.environ.get("COUNTERSIGN_URL", "http://127.0.0.1:8080"), key)
     outbox = Outbox(os.environ.get("AGENT_OUTBOX", "outbox.jsonl"))
-    inbox = Inbox(say)
+    inbox = Inbox(client, say)
     secret = os.environ.get("COUNTERSIGN_WEBHOOK_SECRET")
     if secret:
-        listen(os.environ.get("COUNTERSIGN_WEBHOOK_ADDR", "127.0.0.1:8090"), secret, inbox, say)
+        listen(os.environ.get("COUNTERSIGN_WEBHOOK_ADDR", "127.0.0.1:8090"), secret, inbox.hear, say)
     try:
         return 0 if work(client, task, person, outbox, inbox) else 1
     except Problem as problem:
@@ -58,6 +59,7 @@ def work(client: Client, task: dict, person: str, outbox: "Outbox", inbox: Inbox
     args, supersedes, revision = task["args"], None, 1
     while True:
         offer = client.propose(f"{task['id']}-{revision}", person, task["tool"], args, supersedes)
+        inbox.expect(offer["operation_id"])
         say(f"asked: operation {offer['operation_id']}")
         operation = client.wait(offer["operation_id"])
         state = operation["state"]

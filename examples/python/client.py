@@ -47,6 +47,12 @@ class Client:
         """Closes the operation; the person gets a receipt."""
         self._call("POST", f"/v1/operations/{operation}/result", {"status": status, "output": {}})
 
+    def send(self, idempotency_key: str, run: str, text: str) -> dict:
+        """Texts the person whose message started the run. It needs no yes: it is
+        an answer."""
+        body = {"run_id": run, "kind": "outbound_message", "tool": "message.send", "args": {"text": text}}
+        return self._call("POST", "/v1/operations", body, {"Idempotency-Key": idempotency_key})
+
     def text(self, message: str) -> str:
         """Finds a message of the person in the feed. An agent that lives longer
         keeps next, and reads on from there."""

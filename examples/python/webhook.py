@@ -10,6 +10,8 @@ import time
 from collections.abc import Callable, Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
+from client import Problem
+
 # How far a delivery's time may be off, in seconds. Within it a repeated delivery
 # is known by its id.
 TOLERANCE = 5 * 60
@@ -48,33 +50,12 @@ def verify(key: bytes, headers: Mapping[str, str], body: bytes, now: float) -> N
     raise Forged("no signature fits")
 
 
-class Inbox:
-    """Keeps what webhooks brought. An agent with a database keeps it there."""
-
-    def __init__(self, say: Callable[[str], None]) -> None:
-        self._say = say
-        self._lock = threading.Lock()
-        self._seen: set[str] = set()  # by the event's id
-        self._texts: dict[str, str] = {}  # by the message's id
-
-    def take(self, event: dict) -> None:
-        """Notes an event, once however often it is delivered."""
-        with self._lock:
-            if event["id"] in self._seen:
-                return
-            self._seen.add(event["id"])
-            if event["type"] == "message.received":
-                self._texts[event["data"]["message_id"]] = event["data"]["text"]
-            self._say(f"event {event['seq']}: {event['type']}")
-
-    def text(self, message: str) -> str | None:
-        with self._lock:
-            return self._texts.get(message)
-
-
-def listen(address: str, secret: str, inbox: Inbox, say: Callable[[str], None]) -> None:
-    """Serves the endpoint in a thread, for as long as the process lives."""
+def listen(address: str, secret: str, hear: Callable[[dict], None], say: Callable[[str], None]) -> None:
+    """Serves the endpoint in a thread, for as long as the process lives. Each
+    event goes to hear; an exception of hear brings it again."""
     key = secret_key(secret)
+    lock = threading.Lock()  # deliveries come one at a time; a repetition waits for the first
+    heard: set[str] = set()  # by the event's id; an agent with a database keeps it there
 
     class Endpoint(BaseHTTPRequestHandler):
         timeout = 10  # seconds, for a peer that sends nothing
@@ -92,7 +73,15 @@ def listen(address: str, secret: str, inbox: Inbox, say: Callable[[str], None]) 
             except Forged as why:
                 say(f"delivery refused: {why}")
                 return self._answer(401)
-            inbox.take(json.loads(body))
+            event = json.loads(body)
+            with lock:
+                if event["id"] not in heard:
+                    try:
+                        hear(event)
+                    except (OSError, Problem):
+                        return self._answer(503)
+                    heard.add(event["id"])
+                    say(f"event {event['seq']}: {event['type']}")
             self._answer(204)
 
         def _answer(self, status: int) -> None:

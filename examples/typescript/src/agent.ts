@@ -2,7 +2,8 @@
 // when it is killed at any point and started again. README.md says how to run it.
 import { open, readFile } from "node:fs/promises";
 import { type Args, argsSha256, Client, Problem } from "./client.js";
-import { Inbox, listen } from "./webhook.js";
+import { Inbox } from "./inbox.js";
+import { listen } from "./webhook.js";
 
 /**
  * What the agent has made up its mind to do. Its id must stay the same from one start to the next: the Idempotency-Keys
@@ -24,16 +25,12 @@ async function main(file: string | undefined): Promise<number> {
     return 2;
   }
   const task = JSON.parse(await readFile(file, "utf8")) as Task;
-  const inbox = new Inbox(say);
+  const client = new Client(COUNTERSIGN_URL ?? "http://127.0.0.1:8080", COUNTERSIGN_KEY);
+  const inbox = new Inbox(client, say);
   const stop = COUNTERSIGN_WEBHOOK_SECRET
-    ? await listen(process.env.COUNTERSIGN_WEBHOOK_ADDR ?? "127.0.0.1:8090", COUNTERSIGN_WEBHOOK_SECRET, inbox, say)
+    ? await listen(process.env.COUNTERSIGN_WEBHOOK_ADDR ?? "127.0.0.1:8090", COUNTERSIGN_WEBHOOK_SECRET, (event) => inbox.hear(event), say)
     : () => {};
-  const agent = new Agent(
-    new Client(COUNTERSIGN_URL ?? "http://127.0.0.1:8080", COUNTERSIGN_KEY),
-    COUNTERSIGN_PERSON,
-    new Outbox(process.env.AGENT_OUTBOX ?? "outbox.jsonl"),
-    inbox,
-  );
+  const agent = new Agent(client, COUNTERSIGN_PERSON, new Outbox(process.env.AGENT_OUTBOX ?? "outbox.jsonl"), inbox);
   try {
     return (await agent.work(task)) ? 0 : 1;
   } catch (error) {
@@ -68,6 +65,7 @@ class Agent {
         args,
         supersedes,
       });
+      this.inbox.expect(offer.operation_id);
       say(`asked: operation ${offer.operation_id}`);
       const operation = await this.client.wait(offer.operation_id);
       say(`answer: ${operation.state}`);

@@ -46,7 +46,13 @@ export interface Event {
   type: string;
   /** In webhooks only. */
   seq?: number;
-  data: { message_id?: string; text?: string };
+  data: {
+    run_id?: string;
+    message_id?: string;
+    text?: string;
+    /** With reply.unresolved: those that are open. */
+    offers?: Offer[];
+  };
 }
 
 export interface Proposal {
@@ -85,6 +91,12 @@ export class Client {
   /** Closes the operation; the person gets a receipt. */
   async result(id: string, status: "succeeded" | "failed"): Promise<void> {
     await this.call("POST", `/v1/operations/${id}/result`, { status, output: {} });
+  }
+
+  /** Texts the person whose message started the run. It needs no yes: it is an answer. */
+  send(idempotencyKey: string, run: string, text: string): Promise<Operation> {
+    const body = { run_id: run, kind: "outbound_message", tool: "message.send", args: { text } };
+    return this.call("POST", "/v1/operations", body, { "Idempotency-Key": idempotencyKey });
   }
 
   /** Finds a message of the person in the feed. An agent that lives longer keeps next, and reads on from there. */

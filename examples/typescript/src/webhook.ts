@@ -6,35 +6,23 @@ import type { Event } from "./client.js";
 
 const maxBody = 1 << 20;
 
-/** Keeps what webhooks brought. An agent with a database keeps it there. */
-export class Inbox {
-  private readonly seen = new Set<string>(); // by the event's id
-  private readonly texts = new Map<string, string>(); // by the message's id
-
-  constructor(private readonly say: (line: string) => void) {}
-
-  /** Notes an event, once however often it is delivered. */
-  take(event: Event): void {
-    if (this.seen.has(event.id)) return;
-    this.seen.add(event.id);
-    const { message_id: message, text } = event.data;
-    if (event.type === "message.received" && message && text) this.texts.set(message, text);
-    this.say(`event ${event.seq}: ${event.type}`);
-  }
-
-  text(message: string): string | undefined {
-    return this.texts.get(message);
-  }
-}
-
-/** Serves the endpoint; the function that it resolves to ends that. */
-export async function listen(address: string, secret: string, inbox: Inbox, say: (line: string) => void): Promise<() => void> {
+/**
+ * Serves the endpoint; the function that it resolves to ends that. Each event goes to hear; when that rejects, the event
+ * comes again.
+ */
+export async function listen(
+  address: string,
+  secret: string,
+  hear: (event: Event) => Promise<void>,
+  say: (line: string) => void,
+): Promise<() => void> {
   // verify checks the signature over the very bytes of the body, and that the delivery is at most five minutes old. It
   // would take a short secret: one that is empty or guessed signs what anybody can sign.
   if (!/^whsec_[A-Za-z0-9+/]{32,}={0,2}$/.test(secret)) {
     throw new Error("COUNTERSIGN_WEBHOOK_SECRET must be the whsec_… that bot endpoints add printed");
   }
   const webhook = new Webhook(secret);
+  const heard = new Set<string>(); // by the event's id; an agent with a database keeps it there
 
   // Nothing of a body is looked at before its signature has been checked, and 204 is said only when the event has been
   // taken: anything else brings it again.
@@ -48,12 +36,16 @@ export async function listen(address: string, secret: string, inbox: Inbox, say:
       say(`delivery refused: ${(error as Error).message}`);
       return 401;
     }
-    inbox.take(event);
+    if (!heard.has(event.id)) {
+      await hear(event);
+      heard.add(event.id);
+      say(`event ${event.seq}: ${event.type}`);
+    }
     return 204;
   };
   const server = createServer((request, response) => {
     status(request)
-      .catch(() => 500)
+      .catch(() => 503)
       .then((code) => response.writeHead(code).end());
   });
   const colon = address.lastIndexOf(":");
