@@ -75,6 +75,9 @@ func fieldsOf(call gate.Operation, policy *gate.Policy) ([]Field, error) {
 		all.typed = tool.Args()
 	}
 	all.value("", "", nil, args)
+	if all.size > maxPrefixes { // mutant: show-prefixes
+		return nil, fmt.Errorf("%w: the names of the arguments take too much room", ErrCannotBeShown)
+	}
 	if !known || len(tool.Template) == 0 {
 		return all.fields, nil
 	}
@@ -97,9 +100,13 @@ func fieldsOf(call gate.Operation, policy *gate.Policy) ([]Field, error) {
 	return shown.fields, nil
 }
 
+// maxPrefixes bounds the work: a long name around a long list would be written once for every element.
+const maxPrefixes = 1 << 20
+
 // walk collects fields.
 type walk struct {
 	fields   []Field
+	size     int         // bytes of all prefixes
 	numbered bool        // number every element of a list; else only those that have parts of their own
 	typed    []gate.Path // arguments of which a schema says whether they are text
 	arg      gate.Path   // of the template's line
@@ -136,6 +143,9 @@ func (w *walk) along(prefix, at string, path gate.Path, v any) {
 
 // value shows everything in v, names in order. path leads to v, lists left out.
 func (w *walk) value(prefix, at string, path gate.Path, v any) {
+	if w.size > maxPrefixes {
+		return
+	}
 	switch v := v.(type) {
 	case map[string]any:
 		for _, k := range slices.Sorted(maps.Keys(v)) {
@@ -200,6 +210,7 @@ func (w *walk) leaf(prefix, at string, path gate.Path, v any) {
 		}
 	}
 	w.fields = append(w.fields, f)
+	w.size += len(prefix) + len(at)
 }
 
 // literal says whether a text reads like another kind of value.

@@ -186,6 +186,9 @@ func calls(r gate.Recipient, names func(string) string) string {
 
 // contactName takes a name that is letters and single spaces, of one script, and not too long; anything else is none.
 func contactName(s string) string {
+	if strings.ContainsFunc(s, unicode.IsControl) {
+		return ""
+	}
 	s = strings.Join(strings.Fields(s), " ")
 	rs := []rune(s)
 	plain := len(rs) <= maxName && norm.NFC.IsNormalString(s) && plainText(spell(s, oneLine)) == s &&

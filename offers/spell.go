@@ -50,39 +50,45 @@ func spell(s string, how mode) []Piece {
 	odd := foreign(rs)
 	composed := norm.NFC.IsNormalString(s)
 	var out []Piece
-	add := func(text string, spelled bool) {
-		if n := len(out); n > 0 && out[n-1].Spelled == spelled {
-			out[n-1].Text += text
-			return
+	var piece strings.Builder
+	spelled := false // the piece that is being written
+	end := func() {
+		if piece.Len() > 0 {
+			out = append(out, Piece{piece.String(), spelled})
+			piece.Reset()
 		}
-		out = append(out, Piece{text, spelled})
+	}
+	add := func(text string, how bool) {
+		if how != spelled {
+			end()
+			spelled = how
+		}
+		piece.WriteString(text)
 	}
 	marks := 0
 	for i := 0; i < len(rs); {
 		r := rs[i]
-		n := 1
-		for i+n < len(rs) && rs[i+n] == r {
-			n++
-		}
-		keep := 0
+		n, keep := 1, 0
 		switch {
-		case r == ' ' && (i == 0 || i+n == len(rs)): // mutant: show-edge-space
 		case r == ' ':
-			keep = min(n, maxSpaces)
+			n = run(rs[i:])
+			if i > 0 && i+n < len(rs) { // mutant: show-edge-space
+				keep = min(n, maxSpaces)
+			}
 		case r == '\n' && (how == body || how == speech):
+			n = run(rs[i:])
 			keep = min(n, maxNewlines)
 		default:
-			n = 1
 			hidden := unseen(rs, i) || // mutant: show-unseen
 				odd[i] || how == asciiOnly && r > unicode.MaxASCII || // mutant: show-exact
 				!composed && unstable(r) || // mutant: show-composed
-				unicode.Is(unicode.M, r) && (marks >= maxMarks || !carries(rs, i) || out[len(out)-1].Spelled) // mutant: show-marks
+				unicode.Is(unicode.M, r) && (marks >= maxMarks || !carries(rs, i) || spelled) // mutant: show-marks
 			if !hidden && !(r == '<' && notation(rs[i:])) && !(r == '(' && i == 0 && how != speech && len(rs) > 1 && unicode.IsLetter(rs[1])) { // mutant: show-notation
 				keep = 1
 				break
 			}
-			for i+n < len(rs) && rs[i+n] == r && r != '<' && r != '(' {
-				n++
+			if r != '<' && r != '(' {
+				n = run(rs[i:])
 			}
 		}
 		if keep > 0 {
@@ -98,7 +104,17 @@ func spell(s string, how mode) []Piece {
 		}
 		i += n
 	}
+	end()
 	return out
+}
+
+// run is how often the first character stands there in a row.
+func run(rs []rune) int {
+	n := 1
+	for n < len(rs) && rs[n] == rs[0] {
+		n++
+	}
+	return n
 }
 
 // escape is the notation for n of the same character.
