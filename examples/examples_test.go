@@ -11,6 +11,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"io/fs"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -41,6 +42,7 @@ const hardArgs = `{"to":["sam@example.com"],"subject":"Lease <4711> & \"annex\""
 const plainArgs = `{"to":["sam@example.com"],"subject":"Lease","body":"The signed lease is attached."}`
 
 func TestExamples(t *testing.T) {
+	watch(t)
 	bin := t.TempDir()
 	command(t, "..", nil, "go", "build", "-o", filepath.Join(bin, "bot"), "./cmd/bot")
 	s := serve(t, filepath.Join(bin, "bot"))
@@ -66,6 +68,21 @@ func TestExamples(t *testing.T) {
 			t.Run("killed between begin and act", e.killedBeforeActing)
 		})
 	}
+}
+
+// watch opens every folder of the repository. go test repeats an old verdict until something changes that the test has
+// opened, and does not see what its children open: the program and the agents.
+func watch(t *testing.T) {
+	t.Helper()
+	must(t, filepath.WalkDir("..", func(path string, d fs.DirEntry, err error) error {
+		if err != nil || !d.IsDir() {
+			return err
+		}
+		if name := d.Name(); name != ".." && strings.HasPrefix(name, ".") || name == "node_modules" || name == "bin" {
+			return fs.SkipDir
+		}
+		return nil
+	}))
 }
 
 func buildGo(t *testing.T, bin string) []string {
