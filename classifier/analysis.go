@@ -80,6 +80,7 @@ func newLabelFacts(l *lexicon, label Label) labelFacts {
 	f.plain = l.verbAt(f.tokens, 0) == 0
 	for i := range f.tokens {
 		f.nouns.join(l.nouns[f.tokens[i].text])
+		f.nouns.join(l.special[f.tokens[i].text])
 	}
 	for family, groups := range l.verbNoun {
 		if f.verbs&(1<<family) != 0 {
@@ -90,10 +91,14 @@ func newLabelFacts(l *lexicon, label Label) labelFacts {
 }
 
 // verbAt gives the families of the longest action that starts at toks[i] in
-// any language.
+// any language. A verb that gives a family its name means that family alone:
+// "send" may pay a bill, but an offer to send is none to pay.
 func (l *lexicon) verbAt(toks []token, i int) uint64 {
 	for n := min(3, len(toks)-i); n > 0; n-- {
 		key := toks[i].text
+		if family, ok := l.families[key]; ok && n == 1 {
+			return 1 << family
+		}
 		if n > 1 {
 			var b strings.Builder
 			for k := range n {
@@ -130,7 +135,7 @@ func analyse(p Prepared, offers []Label) *analysis {
 	for i := range a.tokens {
 		t := &a.tokens[i]
 		in, ok := l.known[t.text]
-		if !ok && t.kind == wordToken && !a.label.echoes(t.text) && l.nouns[t.text].empty() {
+		if !ok && t.kind == wordToken && !a.label.echoes(t.text) && l.nouns[t.text].empty() && l.numbers[t.text] == "" && l.same[t.text] == "" {
 			w, mended := l.mend(t.text)
 			if !mended {
 				w, mended = l.mendAction(t.text, a.label.verbs)
@@ -159,7 +164,9 @@ func analyse(p Prepared, offers []Label) *analysis {
 		// The language that knows most is the one it was written in. Where two
 		// know as much, the one that sees more reasons to ask decides: a text
 		// that is a question in one language is no yes in another.
-		better := unknown < 0 || u < unknown || u == unknown && c > cues
+		// In longer texts it must have a word that English has not: "please do
+		// so" is not Portuguese.
+		better := unknown < 0 || u < unknown || u == unknown && c > cues && (len(a.tokens) < 3 || a.ownWords(l, lang))
 		if !better && u == unknown && c == 0 && cues == 0 && !a.consent() {
 			// "vas y" is small words in one language and a yes in another.
 			before := a.items
@@ -198,6 +205,16 @@ func (a *analysis) writtenIn(l *lexicon, lang int) bool {
 		}
 		n++
 		if n > 1 || w[0] >= 0x80 || l.tables[lang].words[w].verbs&a.label.verbs != 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// ownWords says whether some word is one of the language and not of English.
+func (a *analysis) ownWords(l *lexicon, lang int) bool {
+	for i := range a.tokens {
+		if in := l.own[a.tokens[i].text]; in&(1<<lang) != 0 && in&1 == 0 {
 			return true
 		}
 	}
@@ -283,6 +300,9 @@ func (a *analysis) classify(l *lexicon, t *table, i int) (kind, int) {
 		}
 		if e.kind == kindTime && n == 1 && a.sameTime(l, i) {
 			return kindEcho, 1
+		}
+		if e.kind == kindTime && n == 1 && l.same[tok.text] == "today" && label.verbs&l.bits.timed != 0 && !a.labelHasTime() {
+			return kindFiller, 1 // what happens at once happens today
 		}
 		if e.kind == kindChange && n <= 3 && isBoth(a.tokens[i+n-1].text) && label.has("2") {
 			return kindEcho, n
@@ -421,7 +441,8 @@ func (a *analysis) sameTime(l *lexicon, i int) bool {
 	if name := l.same[w]; name != "" {
 		if from, to := partOfDay(name); to > 0 {
 			for k := range a.label.tokens {
-				if m, open, n := clock(a.label.tokens, k); n > 0 && !open && m >= from*60 && m < to*60 {
+				m, open, n := clock(a.label.tokens, k)
+				if n > 0 && (m >= from*60 && m < to*60 || open && (m+720)%1440 >= from*60 && (m+720)%1440 < to*60) {
 					return true
 				}
 			}
@@ -435,7 +456,7 @@ func (a *analysis) sameTime(l *lexicon, i int) bool {
 	}
 	switch w {
 	case "oclock", "uhr", "uur", "heures", "heure", "horas", "hora", "baje", "बजे", "am", "pm", "点", "點", "点钟", "時", "分", "ore", "号", "月", "日":
-		return i > 0 && a.tokens[i-1].kind == numberToken && a.classifyUnlisted(l, i-1) == kindEcho
+		return i > 0 && (a.tokens[i-1].kind == numberToken || l.numbers[a.tokens[i-1].text] != "") && (a.classifyUnlisted(l, i-1) == kindEcho || a.sameClock(i-1) > 0)
 	}
 	return false
 }
@@ -468,7 +489,7 @@ func clock(toks []token, i int) (minutes int, open bool, n int) {
 	n = 1
 	if i > 0 && !toks[i].start {
 		switch toks[i-1].text {
-		case "at", "um", "om", "alle", "las":
+		case "at", "um", "om", "alle", "las", "as", "a":
 			onTheHour = true
 		}
 	}
@@ -549,7 +570,16 @@ func smallNumber(toks []token, i, limit int) (int, bool) {
 func (a *analysis) sameClock(i int) (n int) {
 	minutes, open, n := clock(a.tokens, i)
 	if n == 0 {
-		return 0
+		h, ok := smallNumber(a.tokens, i, 24)
+		if !ok || h == 0 || a.hasCount() || i > 0 && a.tokens[i-1].text == "for" && !a.tokens[i].start {
+			return 0
+		}
+		minutes, open, n = h*60, h <= 12, 1 // "6 is fine" to "… at 18:00"
+		if i+1 < len(a.tokens) && !a.tokens[i+1].start && !a.tokens[i+1].comma {
+			if k := words().tables[a.language].words[a.tokens[i+1].text].kind; k == kindUnknown {
+				return 0
+			}
+		}
 	}
 	for k := range a.label.tokens {
 		m, labelOpen, labelN := clock(a.label.tokens, k)
@@ -593,6 +623,8 @@ func (a *analysis) classifyUnlisted(l *lexicon, i int) kind {
 		return kindVerb
 	case label.echoes(tok.text):
 		return kindEcho
+	case tok.text[0] >= 0x80 && label.soundsLike(tok.text):
+		return kindEcho
 	}
 	return kindUnknown
 }
@@ -608,8 +640,9 @@ func (a *analysis) sameNumber(l *lexicon, i int, n string) bool {
 			before = w
 		}
 	}
-	if i+1 < len(a.tokens) && !a.tokens[i+1].start && a.tokens[i+1].kind == wordToken {
-		if w := a.tokens[i+1].text; !l.nouns[w].empty() || a.label.echoes(w) && l.tables[0].words[w].kind == kindUnknown {
+	if i+1 < len(a.tokens) && !a.tokens[i+1].start && !a.tokens[i+1].comma && a.tokens[i+1].kind == wordToken {
+		w := a.tokens[i+1].text
+		if thing := !l.nouns[w].empty() || a.label.echoes(w) && l.tables[0].words[w].kind == kindUnknown; thing && l.verbs[w]&a.label.verbs == 0 && !l.small(w) {
 			after = w
 			// The thing counted is the last of its words: "one event ticket".
 			for k := i + 2; k < len(a.tokens) && !a.tokens[k].start && !a.tokens[k].comma && a.tokens[k].kind == wordToken; k++ {
@@ -797,6 +830,23 @@ func Explain(in Input) []TokenDetail {
 			Accounted: it.kind != kindUnknown && !it.kind.cue()})
 	}
 	return out
+}
+
+// Accounted says in which language every piece of the newest message is
+// accounted for, by its ISO 639-1 code; ok is false where none accounts for
+// all of it.
+func Accounted(in Input) (language string, ok bool) {
+	p := Prepare(in.Newest)
+	if p.Form != FormTyped {
+		return "", false
+	}
+	a := analyse(p, in.Offers)
+	for _, it := range a.items {
+		if it.kind == kindUnknown || it.kind.cue() {
+			return "", false
+		}
+	}
+	return languages[a.language], len(a.items) > 0
 }
 
 // Unaccounted lists the pieces of the newest message that no yes to this offer

@@ -196,17 +196,29 @@ func (a *analysis) asksForDetails() bool {
 		default:
 			continue
 		}
+		if a.label.echoes(a.tokens[i].text) {
+			continue
+		}
 		approved, asked := false, false
 		for _, it := range a.items {
 			switch {
 			case it.from < i && a.sentenceBetween(it.from, i), it.from > i && a.sentenceBetween(i, it.from):
 			case it.kind == kindApprove:
 				approved = true
-			case (it.kind == kindGo || it.kind == kindVerb) && it.from < i:
+			case (it.kind == kindGo || it.kind == kindVerb) && it.from < i && !a.commaBetween(it.from, i):
 				asked = true
 			}
 		}
 		if (asked || !approved) && a.label.verbs&words().bits.block == 0 {
+			return true
+		}
+	}
+	return false
+}
+
+func (a *analysis) commaBetween(from, to int) bool {
+	for i := from + 1; i <= to; i++ {
+		if a.tokens[i].comma {
 			return true
 		}
 	}
@@ -265,6 +277,9 @@ func guardChange(a *analysis) bool {
 				continue
 			}
 			for i := range a.tokens {
+				if it := a.itemAt(i); it.kind == kindVerb && it.to > it.from+1 {
+					continue // "call it off" to "cancel … on Monday"
+				}
 				if a.tokens[i].text == pair[1-k] && (i == 0 || a.tokens[i-1].text != "go" && a.tokens[i-1].text != "come") {
 					return true
 				}

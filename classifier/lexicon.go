@@ -85,14 +85,15 @@ type lexicon struct {
 	cjk      *cjkSet
 	verbs    map[string]uint64 // any language; phrases joined by spaces
 	nouns    map[string]nounSet
-	families map[string]int    // name of a verb family to its index
-	verbNoun map[int]nounSet   // verb family index to groups
-	numbers  map[string]string // number word to digits
-	same     map[string]string // day, month or part of the day to its English name
-	typo     []string          // assent words that a typo may be mended to
-	swapped  []string          // words of four letters and more whose neighbours may be swapped back
-	actions  []action          // words of five letters and more that a slip of the finger may be mended to
-	nearStop []string          // short negations and stop words that no mending may touch
+	special  map[string]nounSet // groups that a label's word may be called by, not the other way round
+	families map[string]int     // name of a verb family to its index
+	verbNoun map[int]nounSet    // verb family index to groups
+	numbers  map[string]string  // number word to digits
+	same     map[string]string  // day, month or part of the day to its English name
+	typo     []string           // assent words that a typo may be mended to
+	swapped  []string           // words of four letters and more whose neighbours may be swapped back
+	actions  []action           // words of five letters and more that a slip of the finger may be mended to
+	nearStop []string           // short negations and stop words that no mending may touch
 
 	bits        familyBits
 	headers     []headerSet
@@ -132,6 +133,7 @@ func loadLexicon() *lexicon {
 		cjk:      &cjkSet{words: map[string]struct{}{}},
 		verbs:    map[string]uint64{},
 		nouns:    map[string]nounSet{},
+		special:  map[string]nounSet{},
 		families: map[string]int{},
 		verbNoun: map[int]nounSet{},
 		numbers:  map[string]string{},
@@ -299,8 +301,15 @@ func (l *lexicon) loadNouns() {
 				l.verbNoun[l.families[verb]] = s
 				continue
 			}
+			e, labelOnly := strings.CutPrefix(e, ">")
 			ws := l.split(e)
 			for _, w := range ws {
+				if labelOnly {
+					s := l.special[w]
+					s.add(group)
+					l.special[w] = s
+					continue
+				}
 				if len(ws) > 1 && (len(w) < 4 || l.small(w)) {
 					continue
 				}
@@ -324,7 +333,7 @@ func (l *lexicon) small(w string) bool {
 }
 
 // nounSet is a set of groups of things.
-type nounSet [6]uint64
+type nounSet [8]uint64
 
 func (s *nounSet) add(group int) { s[group/64] |= 1 << (group % 64) }
 

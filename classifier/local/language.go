@@ -33,8 +33,8 @@ func (l Language) Within(blessed []string) bool {
 	return len(l.Likely) > 0
 }
 
-// Neutral words are written alike everywhere.
-const neutralWords = "ok okay k okey oki okk y yes no stop"
+// Neutral words are written alike everywhere, or are understood everywhere.
+const neutralWords = "ok okay k okey oki okk kk okie y yes yep yeah no stop super perfect thx pls plz please"
 
 const langTableBits = 14
 

@@ -17,6 +17,7 @@ import (
 	_ "embed"
 	"encoding/hex"
 	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/countersign/countersign/classifier"
@@ -112,7 +113,13 @@ func labelsOf(ls []classifier.Label, to []string) []string {
 func labels(ls []classifier.Label) []string { return labelsOf(ls, nil) }
 
 // Within says whether the reply is in a language of the blessed, or needs
-// none. It is what package calibration asks before code may act.
+// none. It is what package calibration asks before code may act. A reply all
+// of whose words one of these languages accounts for is in it, whatever its
+// letters look like; where that is not so either, the answer is no.
 func (r *Reader) Within(in classifier.Input, blessed []string) bool {
-	return r.Language(in).Within(blessed)
+	if r.Language(in).Within(blessed) {
+		return true
+	}
+	language, ok := classifier.Accounted(in)
+	return ok && slices.Contains(blessed, language)
 }
