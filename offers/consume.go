@@ -135,6 +135,7 @@ type Snapshot struct {
 	RunTainted bool
 	Used       bool // the message has approved an offer
 	Rival      bool // another offer was on the screen when the message came, or was asked after this one
+	Spoken     bool // the agent said something after this offer was last asked, and before the message
 }
 
 // Why names the first condition that does not hold. A request without tiers asks for none: a no needs no capability.
@@ -174,7 +175,7 @@ func (s Snapshot) Why(c ConsumeRequest) Why {
 		return WhyNewer
 	case s.OtherLive && !s.Cited, s.Cited && s.Rival && !c.Names:
 		return WhySeveral
-	case s.LastTextOffer != c.Offer.ID && !s.Cited:
+	case s.LastTextOffer != c.Offer.ID && !s.Cited, s.Cited && s.Spoken:
 		return WhyLastText
 	case s.LastTextState != TextAccepted && !s.Cited:
 		return WhyUnconfirmed

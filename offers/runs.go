@@ -67,7 +67,8 @@ type Confirms interface {
 	// ConsumeCited is Consume for a message that was decided as unresolved: every condition but *the only open offer*
 	// and *the last text*, and besides them that the run is the message's own and not tainted. Words that do not name
 	// the offer approve it only if no other was on the screen when they came, nor had been asked after it: a bare yes is
-	// to what was asked last, whatever has been withdrawn since.
+	// to what was asked last, whatever has been withdrawn since. And no text of the agent's own stood between the offer's
+	// newest question and the message: it could be what was answered.
 	// Errors: *Refusal.
 	ConsumeCited(ctx context.Context, c ConsumeRequest) (Win, error)
 }

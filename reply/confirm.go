@@ -100,6 +100,8 @@ func admissible(r ConfirmRequest, o offers.Offer, m offers.Cited, names bool) er
 		return offers.ErrQuote
 	case m.Lossy, !m.Decided, m.Overtaken: // mutant: confirm.decided
 		return offers.ErrNotAYes
+	case m.Quoted != "" && m.QuotedFor != o.ID: // mutant: confirm.quoted
+		return offers.ErrNotAYes
 	case !yesEnough(m.Reading): // mutant: confirm.reading
 		return offers.ErrNotAYes
 	case !standsAlone(m.Text, o): // mutant: confirm.alone

@@ -140,7 +140,8 @@ const consumeCited = consumeHead + `
     AND r.id = ?13                                                  -- mutant: cited.own_run
     AND NOT r.tainted                                               -- mutant: cited.untainted
     AND NOT EXISTS (SELECT 1 FROM offers y WHERE y.consumed_by = m.id) -- mutant: cited.unused
-    AND (?12 OR NOT EXISTS (SELECT 1 FROM offers y WHERE y.person_id = ?1 AND y.id <> ?3 AND y.sent_at <= m.received_at AND (coalesce(coalesce(y.closed_at, y.left_at) > m.received_at, true) OR y.sent_at > o.asked_at OR y.asked_at > o.asked_at))) -- mutant: cited.named` + consumeTail
+    AND (?12 OR NOT EXISTS (SELECT 1 FROM offers y WHERE y.person_id = ?1 AND y.id <> ?3 AND y.sent_at <= m.received_at AND (coalesce(coalesce(y.closed_at, y.left_at) > m.received_at, true) OR y.sent_at > o.asked_at OR y.asked_at > o.asked_at))) -- mutant: cited.named
+    AND NOT EXISTS (SELECT 1 FROM texts x WHERE x.person_id = ?1 AND x.kind = 'message' AND coalesce(x.offer_id <> o.id, true) AND x.sending_at <= m.received_at AND x.number > (SELECT max(a.number) FROM texts a WHERE a.offer_id = o.id AND a.state <> 'rejected')) -- mutant: cited.spoken` + consumeTail
 
 const consumeHead = `WITH last AS (SELECT offer_id, state FROM texts WHERE person_id = ?1 AND state <> 'rejected' ORDER BY number DESC LIMIT 1)
 UPDATE offers AS o SET state = 'consumed', closed_at = ?11, closed_by = ?4, consumed_by = m.id
@@ -269,7 +270,9 @@ const snapshot = `SELECT o.id IS NOT NULL, coalesce(o.person_id, ''), coalesce(o
     AND coalesce(coalesce(y.closed_at, y.left_at) > o.asked_at - ?4, true)),
   coalesce(r.id, ''), coalesce(r.tainted, 1), EXISTS (SELECT 1 FROM offers y WHERE y.consumed_by = m.id),
   EXISTS (SELECT 1 FROM offers y WHERE y.person_id = t.person_id AND y.id <> ?3 AND y.sent_at <= m.received_at
-    AND (coalesce(coalesce(y.closed_at, y.left_at) > m.received_at, true) OR y.sent_at > o.asked_at OR y.asked_at > o.asked_at))
+    AND (coalesce(coalesce(y.closed_at, y.left_at) > m.received_at, true) OR y.sent_at > o.asked_at OR y.asked_at > o.asked_at)),
+  EXISTS (SELECT 1 FROM texts x WHERE x.person_id = t.person_id AND x.kind = 'message' AND coalesce(x.offer_id <> o.id, true) AND x.sending_at <= m.received_at
+    AND x.number > (SELECT max(a.number) FROM texts a WHERE a.offer_id = o.id AND a.state <> 'rejected'))
 FROM threads t JOIN people p ON p.id = t.person_id LEFT JOIN offers o ON o.id = ?3 LEFT JOIN messages m ON m.id = ?2
 LEFT JOIN runs r ON r.id = m.run_id
 LEFT JOIN (SELECT offer_id, state FROM texts WHERE person_id = ?1 AND state <> 'rejected' ORDER BY number DESC LIMIT 1) last ON true
@@ -285,7 +288,7 @@ func (s *Store) explain(ctx context.Context, c offers.ConsumeRequest, cited bool
 		&sn.State, &sn.ConsumedBy, &sn.Address, &sn.OurNumber, &sum, &binding, &sn.RootRunID, &expires, &asked,
 		&sn.PersonState, &sn.Tier, &sn.MessageFound, &sn.MessagePersonID, &sn.MessageAddress, &sn.MessageOurNumber, &sn.MessageDecided,
 		&sn.MessageNumber, &sn.MessageRootRunID, &received, &sn.Newest, &sn.LastTextOffer, &sn.LastTextState, &sn.OtherLive, &sn.OtherAsk,
-		&sn.RunID, &sn.RunTainted, &sn.Used, &sn.Rival)
+		&sn.RunID, &sn.RunTainted, &sn.Used, &sn.Rival, &sn.Spoken)
 	if err != nil {
 		return offers.Win{}, fmt.Errorf("consume: explain: %w", notFound(err))
 	}

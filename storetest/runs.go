@@ -571,6 +571,24 @@ func citedTests(t *testing.T, open Open) {
 			w.sendAll()
 			return w.cited(o, m)
 		},
+		"TheAgentSaidSomethingThatEndsWithItsQuestion": func(w *world) offers.ConsumeRequest {
+			p := w.person(gate.TierOwner)
+			o := w.shown(p)
+			w.agentSays(p, "Dana is your sister.")
+			return w.cited(w.offer(o.ID), w.says(p, "yes"))
+		},
+		"TheAgentSaidSomethingBeforeItWasAsked": func(w *world) offers.ConsumeRequest {
+			p := w.person(gate.TierOwner)
+			w.agentSays(p, "One moment.")
+			return w.cited(w.shown(p), w.says(p, "yes"))
+		},
+		"TheAgentSaidSomethingAfterTheMessage": func(w *world) offers.ConsumeRequest {
+			p, a, _ := w.two()
+			m := w.says(p, "yes, the email")
+			w.Advance(MinRead)
+			w.agentSays(p, "One moment.")
+			return naming(w.cited(a, m))
+		},
 		"TheWordsNameOneOfSeveral": func(w *world) offers.ConsumeRequest {
 			p, a, _ := w.two()
 			return naming(w.cited(a, w.says(p, "yes, the email")))
@@ -666,6 +684,19 @@ func citedConditions() []condition {
 			p, a, _ := w.two()
 			return w.cited(a, w.says(p, "yes"))
 		}},
+		// What an agent says while several offers are open ends with no question of theirs …
+		{"Invariant09_TheAgentHasSaidSomethingSince", "cited.spoken", offers.WhyLastText, func(w *world) offers.ConsumeRequest {
+			p, a, _ := w.two()
+			w.agentSays(p, "Shall I email your sister a happy birthday?")
+			return naming(w.cited(a, w.says(p, "yes, the email")))
+		}},
+		// … and neither does what it says before the offer is open.
+		{"Invariant09_TheAgentSaidSomethingBehindTheAsk", "cited.spoken", offers.WhyLastText, func(w *world) offers.ConsumeRequest {
+			p := w.person(gate.TierOwner)
+			o := w.propose(w.proposal(p))
+			w.agentSays(p, "Lunch at twelve?")
+			return w.cited(w.offer(o.ID), w.says(p, "yes"))
+		}},
 		// Whoever proposes can withdraw: it must not choose afterwards what a yes was for …
 		{"Invariant09_TheOtherWasWithdrawnAfterTheMessage", "cited.named", offers.WhySeveral, func(w *world) offers.ConsumeRequest {
 			p, a, b := w.two()
@@ -690,6 +721,15 @@ func citedConditions() []condition {
 			return w.cited(w.offer(b.ID), w.says(p, "yes"))
 		}},
 	}
+}
+
+// agentSays puts a text of the agent's own in line, as message.send does, and lets it be read.
+func (w *world) agentSays(p people.Person, text string) {
+	w.t.Helper()
+	pr := w.proposal(p)
+	w.operate(pr, answer(gate.Allow, gate.ReasonReplyAllowed), func(p *offers.Plan) { p.Say = text })
+	w.sendAll()
+	w.Advance(20 * MinRead)
 }
 
 // two makes two offers that are both on the screen, the second one asked later and long enough ago.
