@@ -100,9 +100,12 @@ func (w *world) carry(m offers.Outgoing) offers.SendResult {
 		w.depth++
 		defer func() { w.depth-- }()
 	} else if w.depth > 0 || !w.one(10) {
-		return w.fate(t, part, of, sid, 0)
+		// Nothing happens meanwhile, but no call takes no time.
+		res := w.fate(t, part, of, sid, 0)
+		w.to(w.clock.now.Add(time.Duration(1+w.rng.IntN(5)) * time.Millisecond))
+		return res
 	}
-	took := w.about(300 * time.Millisecond)
+	took := time.Millisecond + w.about(300*time.Millisecond)
 	res := w.fate(t, part, of, sid, took)
 	w.until(w.clock.now.Add(took))
 	return res

@@ -3,7 +3,7 @@
 //
 //	go run ./bench/talk                       100,000 messages on SQLite, half with the built-in reader
 //	go run ./bench/talk -postgres URL         on PostgreSQL, in an empty database
-//	go run ./bench/talk -seed 7 -messages 3000 -trace
+//	go run ./bench/talk -seed 7 -only 3 -trace        one world of an earlier run, in full
 //
 // A world has people with one phone or two, strangers, a carrier, an agent and an owner. The carrier repeats, delays, reorders,
 // splits and loses texts, messages and callbacks; the agent puts several offers at once, supersedes, withdraws, begins too
@@ -56,6 +56,7 @@ type options struct {
 	postgres string
 	beyond   float64
 	workers  int
+	only     int
 	trace    bool
 }
 
@@ -78,6 +79,7 @@ func main() {
 	flag.StringVar(&o.postgres, "postgres", "", "play on this empty database, one world after the other; without it on SQLite")
 	flag.Float64Var(&o.beyond, "beyond", 0, "share of texts and messages that take longer than the product waits")
 	flag.IntVar(&o.workers, "workers", 2, "worlds at once")
+	flag.IntVar(&o.only, "only", -1, "play only the world of that number")
 	flag.BoolVar(&o.trace, "trace", false, "print everything that happens")
 	flag.Parse()
 	if o.seed == 0 {
@@ -128,6 +130,9 @@ func play(ctx context.Context, o options, trace io.Writer) (result, error) {
 	}
 	n := (o.messages + o.world - 1) / o.world
 	for i := range n {
+		if o.only >= 0 && i != o.only {
+			continue
+		}
 		set := settings{
 			seed: o.seed + uint64(i), number: i, messages: min(o.world, o.messages-i*o.world), people: o.people, beyond: o.beyond, //nolint:gosec // small
 			real: o.reader == readerReal || o.reader == readerBoth && i%2 == 1, tapbacks: i%4 > 1, limit: []int{1600, 1600, 320}[i%3], listens: i%5 < 2,

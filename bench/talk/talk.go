@@ -273,8 +273,8 @@ func (w *world) decide(r offers.Received) {
 	w.send()
 }
 
-// optsIn says whether a yes is a carrier's word for it.
-func optsIn(words string) bool { return strings.EqualFold(strings.TrimSpace(words), "yes") }
+// optsIn says whether a yes is the one word that brings back somebody who has opted out.
+func optsIn(words string) bool { return strings.EqualFold(strings.Trim(words, " \n.!"), "yes") }
 
 // takesBack notes that a no was decided while a yes settled.
 func (w *world) takesBack(p *person, m *message) {

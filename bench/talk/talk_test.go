@@ -26,7 +26,7 @@ func TestConversations(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			o := options{seed: test.seed, messages: test.messages, world: 200, people: 6, reader: readerBoth, workers: 2}
+			o := options{seed: test.seed, messages: test.messages, world: 200, people: 6, reader: readerBoth, workers: 2, only: -1}
 			if test.postgres {
 				o.postgres = pgtest.New(t)
 			}
