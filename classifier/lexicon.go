@@ -246,7 +246,6 @@ func (l *lexicon) loadKinds(lang int, name string) {
 	k := kindUnknown
 	for _, line := range lines(name) {
 		if strings.HasPrefix(line, "[") {
-			k = kindUnknown
 			i := slices.Index(kindNames[:], strings.Trim(line, "[]"))
 			if i <= 0 {
 				panic("classifier: lexicon " + name + " has a section " + line)

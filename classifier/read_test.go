@@ -60,7 +60,7 @@ func TestInvariant16_ReaderFailureIsUnclear(t *testing.T) {
 			return sure, nil
 		}, ErrReaderSlow},
 		"deadline kept by the timer": {func(context.Context, Input) (Reading, error) {
-			time.Sleep(time.Hour)
+			<-time.After(time.Hour)
 			return sure, nil
 		}, ErrReaderSlow},
 		"panic":    {func(context.Context, Input) (Reading, error) { panic("boom") }, ErrReaderPanic},
@@ -82,7 +82,7 @@ func TestInvariant16_ReaderFailureIsUnclear(t *testing.T) {
 				if took := time.Since(start); took > ReadDeadline {
 					t.Errorf("took %v", took)
 				}
-				time.Sleep(2 * time.Hour) // let the late reader end inside the bubble
+				<-time.After(2 * time.Hour) // let the late reader end inside the bubble
 			})
 		})
 	}

@@ -49,8 +49,8 @@ func lifeTests(t *testing.T, open Open) {
 		advance := func(p string) func(context.Context) (int, error) {
 			return func(ctx context.Context) (int, error) { return w.Store.Advance(ctx, p) }
 		}
-		p, o := w.person(gate.TierOwner), offers.Offer{}
-		o = w.shown(p)
+		p := w.person(gate.TierOwner)
+		o := w.shown(p)
 		next, last := w.propose(w.proposal(p)), w.propose(w.proposal(p))
 		w.due("advance", advance(p.ID), 0)
 		w.due("advance", w.Store.AdvanceAll, 0)

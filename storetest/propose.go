@@ -218,12 +218,12 @@ func proposeTests(t *testing.T, open Open) {
 	t.Run("Invariant16_LedgerDown", func(t *testing.T) {
 		w := newWorld(t, open)
 		p := w.person(gate.TierOwner)
-		asked, approved := w.shown(p), offers.Offer{}
+		asked := w.shown(p)
 		m := w.says(p, "yes")
 		q, running := w.approved()
 		_, err := w.Store.Begin(w.ctx, w.begin(running))
 		w.must(err)
-		_, approved = w.approved()
+		_, approved := w.approved()
 		pr := w.proposal(q)
 		was := []trace{w.trace(asked), w.trace(approved), w.trace(running)}
 

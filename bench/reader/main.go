@@ -161,7 +161,7 @@ func read(path string) ([]calibration.Row, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close()
+	defer f.Close() //nolint:errcheck // read only
 	rows, err := calibration.ReadData(f)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -42,7 +43,7 @@ func start(logFile string, env []string, program string, args ...string) (*proce
 // listening waits until something answers at an address.
 func (p *process) listening(addr string) error {
 	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); {
-		conn, err := net.DialTimeout("tcp", addr, time.Second)
+		conn, err := (&net.Dialer{Timeout: time.Second}).DialContext(context.Background(), "tcp", addr)
 		if err == nil {
 			return conn.Close()
 		}

@@ -17,9 +17,9 @@ type serveCmd struct {
 	TwilioAccountSid string `help:"TWILIO_ACCOUNT_SID." placeholder:"AC…"`
 	TwilioFrom       string `help:"TWILIO_FROM: a number, whatsapp:+… or a messaging service." placeholder:"+…"`
 	TwilioNumbers    string `help:"TWILIO_NUMBERS: our numbers, separated by commas." placeholder:"+…,+…"`
-	OpenaiBaseUrl    string `help:"OPENAI_BASE_URL: an OpenAI-compatible endpoint." placeholder:"URL"` //nolint:revive,staticcheck // the flag's name follows
+	OpenaiBaseUrl    string `help:"OPENAI_BASE_URL: an OpenAI-compatible endpoint." placeholder:"URL"`
 	OpenaiModel      string `help:"OPENAI_MODEL: the model's name." placeholder:"NAME"`
-	TwilioApiUrl     string `help:"TWILIO_API_URL: another base of Twilio's API." placeholder:"URL"` //nolint:revive,staticcheck // the flag's name follows
+	TwilioApiUrl     string `help:"TWILIO_API_URL: another base of Twilio's API." placeholder:"URL"`
 }
 
 // Help is the command's example.
