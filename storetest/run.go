@@ -20,6 +20,7 @@ func Run(t *testing.T, open Open) {
 		{"Accounts", accountTests},
 		{"People", peopleTests},
 		{"Pages", pageTests},
+		{"Readings", readingTests},
 		{"Races", raceTests},
 		{"Runs", runTests},
 		{"Cited", citedTests},
