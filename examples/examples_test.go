@@ -131,8 +131,8 @@ func (e *example) yes(t *testing.T) {
 	a.ends(0)
 	s.acted(1, o)
 	s.state(o, "succeeded")
-	if got := s.proxy.begun(); len(got) != 1 || got[0] != o.ArgsSHA256 {
-		t.Errorf("begun with %q; the approved hash is %s", got, o.ArgsSHA256)
+	if got := s.proxy.calls("/begin"); len(got) != 1 || got[0].body.ArgsSHA256 != o.ArgsSHA256 {
+		t.Errorf("begun with %+v; the approved hash is %s", got, o.ArgsSHA256)
 	}
 	again := s.run(nil)
 	again.ends(0)
@@ -252,6 +252,9 @@ func (e *example) modify(t *testing.T) {
 	if second.ID == first.ID || !sameJSON(t, second.Args, []byte(want)) || !strings.Contains(second.ShownText, "dana@example.com") {
 		t.Fatalf("the second offer is %+v", second)
 	}
+	if got := s.proxy.calls("/v1/offers"); len(got) != 2 || got[1].body.Supersedes != first.ID {
+		t.Errorf("the second offer does not replace the first: %+v", got)
+	}
 	s.acted(0)
 	s.state(first, "modified")
 	// A start in between comes to the same two offers.
@@ -285,6 +288,10 @@ func (e *example) unclear(t *testing.T) {
 		}
 		if got := r.post(d.header, d.body); got != http.StatusNoContent {
 			t.Errorf("the same delivery again was answered with %d", got)
+		}
+		// A delivery whose answer was lost comes again, to an agent that may have forgotten it: the key is the event's id.
+		if got := s.proxy.calls("/v1/operations"); n <= 2 && (len(got) != n || got[n-1].key != d.header.Get("webhook-id")) {
+			t.Errorf("asked again by %+v", got)
 		}
 		if asked := strings.Count(a.log(), "asked again: "); asked != min(n, 2) {
 			t.Errorf("after %d unclear answers the agent has asked %d times", n, asked)
@@ -336,8 +343,8 @@ func (e *example) refusal(t *testing.T) {
 		if n := len(s.offers()); n != 0 {
 			t.Errorf("%s: %d offers", c.code, n)
 		}
-		if n := s.proxy.calls("/v1/offers"); n != 1 {
-			t.Errorf("%s: asked %d times", c.code, n)
+		if got := s.proxy.calls("/v1/offers"); len(got) != 1 {
+			t.Errorf("%s: asked %d times", c.code, len(got))
 		}
 	}
 }
@@ -620,13 +627,21 @@ type proxy struct {
 	url string
 
 	mu      sync.Mutex
-	paths   []string
-	sums    []string
+	seen    []call
 	suffix  string // of what is held
 	passOn  bool   // before it is held
 	held    chan struct{}
 	let     chan struct{}
 	instead map[string]canned
+}
+
+// call is what an agent sent.
+type call struct {
+	path, key string
+	body      struct {
+		ArgsSHA256 string `json:"args_sha256"`
+		Supersedes string
+	}
 }
 
 type canned struct {
@@ -647,15 +662,10 @@ func newProxy(t *testing.T, target string) *proxy {
 			return
 		}
 		r.Body = io.NopCloser(bytes.NewReader(body))
+		c := call{path: r.URL.Path, key: r.Header.Get("Idempotency-Key")}
+		_ = json.Unmarshal(body, &c.body) // where there is none, nothing is in it
 		p.mu.Lock()
-		p.paths = append(p.paths, r.URL.Path)
-		if strings.HasSuffix(r.URL.Path, "/begin") {
-			var b struct {
-				ArgsSHA256 string `json:"args_sha256"`
-			}
-			_ = json.Unmarshal(body, &b)
-			p.sums = append(p.sums, b.ArgsSHA256)
-		}
+		p.seen = append(p.seen, c)
 		instead, canned := p.instead[r.URL.Path]
 		hold := p.held != nil && strings.HasSuffix(r.URL.Path, p.suffix)
 		passOn, held, let := p.passOn, p.held, p.let
@@ -711,21 +721,16 @@ func (p *proxy) answer(path string, status int, body string) {
 	p.instead[path] = canned{status, body}
 }
 
-func (p *proxy) begun() []string {
+// calls returns what came to paths with that ending.
+func (p *proxy) calls(suffix string) (got []call) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return append([]string{}, p.sums...)
-}
-
-func (p *proxy) calls(path string) (n int) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for _, got := range p.paths {
-		if got == path {
-			n++
+	for _, c := range p.seen {
+		if strings.HasSuffix(c.path, suffix) {
+			got = append(got, c)
 		}
 	}
-	return n
+	return got
 }
 
 // relay is the endpoint that the server knows; it passes deliveries on to the agent as they are.
