@@ -13,8 +13,8 @@ import (
 
 var _ offers.Readings = (*Store)(nil)
 
-// fallen takes what code acted on to be a message whose own reading is the one that closed an offer: the main model
-// closes with another one.
+// fallen takes what code acted on to be a message that closed an offer and was read as a sure yes, or closed it without a
+// release: what the main model cites was no sure yes to code, and is cited for a release alone.
 const fallen = `SELECT m.id, m.text, m.reading, m.received_at,
   ARRAY(SELECT e.text FROM (SELECT e.text, e.number, e.received_at FROM messages e
     WHERE e.person_id = m.person_id AND e.number < m.number AND e.trust = 'trusted' ORDER BY e.number DESC LIMIT 4) e
@@ -27,7 +27,7 @@ FROM messages m CROSS JOIN LATERAL (
     AND (o.closed_at IS NULL OR o.closed_at >= m.received_at)) l
 WHERE m.account_id = $1 AND m.decided_at >= $2 AND m.trust = 'trusted' AND m.reading IS NOT NULL AND m.opt_out = '' AND l.seen IS NOT NULL
   AND NOT EXISTS (SELECT FROM offers c WHERE c.person_id = m.person_id AND c.closed_by->>'message_id' = m.id::text
-    AND c.closed_by->>'reading' = m.reading->>'class' AND m.reading->>'class' IN ('confirm', 'decline', 'modify'))
+    AND (c.state IN ('declined', 'modified') OR m.reading->>'class' = 'confirm' AND (m.reading->'p'->>'confirm')::float8 >= 0.9))
 ORDER BY m.decided_at DESC, m.id LIMIT $3`
 
 // Fallen implements [offers.Readings].

@@ -11,15 +11,15 @@ import (
 
 var _ offers.Readings = (*Store)(nil)
 
-// fallen takes what code acted on to be a message whose own reading is the one that closed an offer: the main model
-// closes with another one.
+// fallen takes what code acted on to be a message that closed an offer and was read as a sure yes, or closed it without a
+// release: what the main model cites was no sure yes to code, and is cited for a release alone.
 const fallen = `SELECT m.id, m.text, m.reading, m.received_at, m.person_id, m.number
 FROM messages m
 WHERE m.account_id = ?1 AND m.decided_at >= ?2 AND m.trust = 'trusted' AND m.reading IS NOT NULL AND m.opt_out = ''
   AND EXISTS (SELECT 1 FROM offers o WHERE o.person_id = m.person_id AND o.sent_at <= m.received_at
     AND (o.closed_at IS NULL OR o.closed_at >= m.received_at))
   AND NOT EXISTS (SELECT 1 FROM offers c WHERE c.person_id = m.person_id AND c.closed_by->>'message_id' = m.id
-    AND c.closed_by->>'reading' = m.reading->>'class' AND m.reading->>'class' IN ('confirm', 'decline', 'modify'))
+    AND (c.state IN ('declined', 'modified') OR m.reading->>'class' = 'confirm' AND m.reading->>'$.p.confirm' >= 0.9))
 ORDER BY m.decided_at DESC, m.id LIMIT ?3`
 
 const fallenOffers = `SELECT label, state, coalesce(closed_by->>'message_id' = ?1, 0) FROM offers

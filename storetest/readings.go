@@ -45,7 +45,9 @@ func readingTests(t *testing.T, open Open) {
 		if list[0].MessageID != m.MessageID || list[0].ReceivedAt.Before(list[1].ReceivedAt) {
 			t.Errorf("not newest first: %v", list)
 		}
-		_, err := w.Store.ConsumeCited(w.ctx, naming(yes(o, m)))
+		c := naming(yes(o, m))
+		c.Reading, c.Closer = list[0].Reading, offers.Closer{MessageID: m.MessageID, Reading: "unclear", P: 0.7}
+		_, err := w.Store.ConsumeCited(w.ctx, c)
 		w.must(err)
 		list = fallen(w, ever, 10)
 		equal(t, "texts", texts(list), []string{"yes, the window seat", "hm"})
