@@ -98,6 +98,7 @@ func New(d Deps) http.Handler {
 	s.events()
 	s.runs()
 	s.gate()
+	nullable(s.api.OpenAPI())
 	page := docs(s.api.OpenAPI())
 	mux.HandleFunc("GET /docs", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")

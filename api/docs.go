@@ -26,6 +26,21 @@ The whole description is at <a href="/openapi.json">/openapi.json</a>.</p>
 {{end}}</body></html>
 `))
 
+// nullable describes the objects that an answer may have null in the place of; the framework cannot say so of a reference.
+func nullable(spec *huma.OpenAPI) {
+	for name, members := range map[string][]string{"Offer": {"closed_by"}, "OfferAnswer": {"closed_by"}, "Operation": {"offer"}} {
+		schema := spec.Components.Schemas.Map()[name]
+		if schema == nil {
+			continue
+		}
+		for _, m := range members {
+			if was := schema.Properties[m]; was != nil {
+				schema.Properties[m] = &huma.Schema{AnyOf: []*huma.Schema{was, {Type: "null"}}}
+			}
+		}
+	}
+}
+
 type docCall struct {
 	Method, Path, Summary, Description string
 	Fields                             []docField

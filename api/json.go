@@ -54,7 +54,7 @@ func body(raw []byte, v any) (offers.Digest, error) {
 	if len(bytes.TrimSpace(raw)) == 0 {
 		return offers.Digest{}, problem(http.StatusBadRequest, "bad_request", "Send a JSON object.")
 	}
-	_, sum, err := offers.Canonical(raw)
+	_, sum, err := offers.CanonicalWithin(raw, maxBody) // arguments in it have a limit of their own
 	if err != nil {
 		return sum, err
 	}

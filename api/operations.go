@@ -122,6 +122,9 @@ func (s *server) begin(ctx context.Context, in *beginInput) (*beginOutput, error
 	return out, nil
 }
 
+// maxOutput bounds what is kept of a result, in bytes.
+const maxOutput = 64 << 10
+
 func (s *server) result(ctx context.Context, in *beginInput) (*operationOutput, error) {
 	var req resultRequest
 	if _, err := body(in.RawBody, &req); err != nil {
@@ -129,6 +132,9 @@ func (s *server) result(ctx context.Context, in *beginInput) (*operationOutput, 
 	}
 	if req.Status != string(offers.OpSucceeded) && req.Status != string(offers.OpFailed) {
 		return nil, problem(http.StatusBadRequest, "bad_request", "status must be succeeded or failed.")
+	}
+	if len(req.Output) > maxOutput {
+		return nil, problem(http.StatusRequestEntityTooLarge, "body_too_large", "output must be at most 64 KiB.")
 	}
 	op, err := s.Store.Operation(ctx, key(ctx).AccountID, in.ID)
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 
 // Limits of an argument object.
 const (
-	MaxArgs  = 64 << 10 // bytes
+	MaxArgs  = 64 << 10 // bytes of the canonical form
 	MaxDepth = 64       // objects and arrays within each other
 )
 
@@ -35,10 +35,15 @@ func Canonical(raw []byte) (canonical []byte, sum [sha256.Size]byte, err error) 
 	return CanonicalWithin(raw, MaxArgs)
 }
 
+// longestSpelling is how much longer than its canonical form a value may come in: many writers spell every letter that is
+// not ASCII as an escape of six bytes.
+const longestSpelling = 6
+
 // CanonicalWithin is [Canonical] for what holds arguments, such as the body of a call, with a limit in bytes of its own.
 func CanonicalWithin(raw []byte, limit int) (canonical []byte, sum [sha256.Size]byte, err error) {
-	if len(raw) > limit { // mutant: canonical-size
-		return nil, sum, fmt.Errorf("%w: longer than %d bytes", ErrArgsInvalid, limit)
+	tooLong := fmt.Errorf("%w: longer than %d bytes", ErrArgsInvalid, limit)
+	if len(raw) > longestSpelling*limit {
+		return nil, sum, tooLong
 	}
 	if err := exact(raw); err != nil {
 		return nil, sum, err
@@ -46,6 +51,9 @@ func CanonicalWithin(raw []byte, limit int) (canonical []byte, sum [sha256.Size]
 	canonical, err = jcs.Transform(raw)
 	if err != nil {
 		return nil, sum, fmt.Errorf("%w: not canonical JSON", ErrArgsInvalid)
+	}
+	if len(canonical) > limit { // mutant: canonical-size
+		return nil, sum, tooLong
 	}
 	return canonical, sha256.Sum256(canonical), nil
 }

@@ -153,7 +153,12 @@ func TestCanonicalLimits(t *testing.T) {
 	sized := func(n int) string { return `{"a":"` + strings.Repeat("x", n-8) + `"}` }
 	canonical(t, sized(offers.MaxArgs))
 	refusesJSON(t, sized(offers.MaxArgs+1))
-	refusesJSON(t, strings.Repeat(" ", offers.MaxArgs)+`{}`)
+	// The limit is of the value and not of its spelling, up to a point.
+	escaped := `{"a":"` + strings.Repeat(`\u3042`, offers.MaxArgs/3-3) + `"}`
+	if canonical(t, escaped); len(escaped) < 3*offers.MaxArgs/2 {
+		t.Fatal(len(escaped))
+	}
+	refusesJSON(t, strings.Repeat(" ", 6*offers.MaxArgs)+`{}`)
 	nested := func(n int, left, right string) string {
 		return `{"a":` + strings.Repeat(left, n-1) + strings.Repeat(right, n-1) + `}`
 	}

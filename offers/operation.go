@@ -1,6 +1,7 @@
 package offers
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
@@ -94,9 +95,13 @@ func sameJSON(a, b json.RawMessage) bool {
 
 // Encode renders the result for the store, with the hash that the ledger keeps of it.
 func (r Result) Encode() (raw []byte, sum string, err error) {
-	if raw, err = json.Marshal(r); err != nil {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false) // what the executor wrote is kept as it wrote it
+	if err := enc.Encode(r); err != nil {
 		return nil, "", fmt.Errorf("result: %w", err)
 	}
+	raw = bytes.TrimSuffix(b.Bytes(), []byte("\n"))
 	return raw, Hex(sha256.Sum256(raw)), nil
 }
 
