@@ -14,6 +14,8 @@ import (
 
 func TestStore(t *testing.T) { storetest.Run(t, open) }
 
+func TestMachine(t *testing.T) { storetest.RunMachine(t, open, 60) }
+
 func TestEndpoints(t *testing.T) { storetest.RunEndpoints(t, open) }
 
 // open makes a database of its own whose clock a test can move: the schema reads time through one function, and the

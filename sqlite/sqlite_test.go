@@ -14,6 +14,8 @@ import (
 
 func TestStore(t *testing.T) { storetest.Run(t, open) }
 
+func TestMachine(t *testing.T) { storetest.RunMachine(t, open, 180) }
+
 func TestEndpoints(t *testing.T) { storetest.RunEndpoints(t, open) }
 
 // clock is the real one, moved by a test.
