@@ -16,6 +16,7 @@ func Run(t *testing.T, open Open) {
 		{"Inbox", inboxTests},
 		{"Line", lineTests},
 		{"Life", lifeTests},
+		{"Phones", phoneTests},
 		{"Events", eventTests},
 		{"Accounts", accountTests},
 		{"People", peopleTests},
