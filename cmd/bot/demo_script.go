@@ -11,6 +11,7 @@ import (
 	"maps"
 	"net"
 	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -47,6 +48,7 @@ type script struct {
 	next  string  // the feed's position
 	made  []offers.Offer
 	yes   map[string]bool // operations that a yes is to have released
+	back  map[string]bool // operations whose yes was taken back while it settled
 	note  string          // of the step that is played
 	steps int
 	held  int
@@ -68,7 +70,7 @@ type heard struct {
 func (c *demoCmd) script(e *env, dir string) error {
 	ctx, stop := context.WithCancel(e.ctx)
 	defer stop()
-	s := &script{e: e, ctx: ctx, json: c.JSON, log: io.Discard, yes: map[string]bool{}}
+	s := &script{e: e, ctx: ctx, json: c.JSON, log: io.Discard, yes: map[string]bool{}, back: map[string]bool{}}
 	if c.Verbose {
 		s.log = e.stderr
 	}
@@ -450,7 +452,11 @@ func (s *script) door() string { return s.agent.base + "/webhooks/twilio/message
 
 // deliver posts a text of a number and wants it acknowledged.
 func (s *script) deliver(sid, number, words string) {
-	got, err := s.twilio.post(s.ctx, s.door(), "", s.twilio.inbound(sid, number, words), nil)
+	s.deliverForm(s.twilio.inbound(sid, number, words))
+}
+
+func (s *script) deliverForm(form url.Values) {
+	got, err := s.twilio.post(s.ctx, s.door(), "", form, nil)
 	must("the webhook", err)
 	want("answer of the webhook", fmt.Sprint(got.status, " ", string(got.body)), "200 <Response></Response>")
 }
@@ -459,6 +465,16 @@ func (s *script) deliver(sid, number, words string) {
 func (s *script) reply(p scriptPerson, words string) heard {
 	from := len(s.feed)
 	s.deliver("SM"+randomHex(), p.number, words)
+	return s.outcome(p, words, from)
+}
+
+// quoting is a reply that answers one certain text of ours, as a long press on it does.
+func (s *script) quoting(p scriptPerson, n int, words string) heard {
+	from := len(s.feed)
+	form := s.twilio.inbound("SM"+randomHex(), p.number, words)
+	form.Set("OriginalRepliedMessageSid", s.twilio.texts(p.number)[n-1].sid)
+	form.Set("OriginalRepliedMessageSender", s.twilio.number)
+	s.deliverForm(form)
 	return s.outcome(p, words, from)
 }
 

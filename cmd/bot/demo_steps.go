@@ -26,6 +26,9 @@ func (s *script) play() {
 	s.answers()
 	s.otherEnds()
 	s.severalAtOnce()
+	s.phones()
+	s.takingBack()
+	s.bundle()
 	s.outsiders()
 	s.crashes()
 	s.books()
@@ -350,6 +353,120 @@ func (s *script) severalAtOnce() {
 	})
 }
 
+// phones is what phones and carriers send besides words.
+func (s *script) phones() {
+	var p scriptPerson
+	var o, next offers.Offer
+	s.step("a tapback on the offer confirms nothing: the quoted words are ours", func() {
+		p = s.person()
+		o = s.ask(p, "email.send", email("Lunch"), nil)
+		passed(s.reply(p, "Liked “"+s.text(p, 1)+"”"), offers.ReplyUnresolved, offers.WhyTapback)
+		s.stays(o)
+	})
+	s.step(`a typed "yes" after it releases`, func() {
+		ends(s.reply(p, "yes"), o, offers.Consumed)
+		s.released(o)
+	})
+	s.step(`a "yes" that answers an older text does not release what is open now`, func() {
+		p = s.person()
+		o = s.ask(p, "email.send", email("Old"), nil)
+		s.withdraw(o)
+		next = s.ask(p, "email.send", email("New"), nil)
+		s.wait(demoRead)
+		passed(s.quoting(p, 1, "yes"), offers.ReplyUnresolved, offers.WhyQuoted)
+		s.stays(next)
+		s.closed(o, offers.Withdrawn)
+	})
+	s.step(`a "yes" that answers the open offer's own text releases it`, func() {
+		ends(s.quoting(p, 2, "yes"), next, offers.Consumed)
+		s.released(next)
+		s.closed(o, offers.Withdrawn)
+	})
+	s.step("STOP withdraws what is open, tells the agent, and gets no answer", func() {
+		p = s.person()
+		o = s.ask(p, "email.send", email("Lunch"), nil)
+		from := len(s.feed)
+		s.deliver("SM"+randomHex(), p.number, "STOP")
+		told := s.await("person.opted_out", from, func(h heard) bool { return h.Type == offers.PersonOptedOut && h.data.PersonID == p.id })
+		want("text of the message in the event", told.data.Text, "")
+		s.closed(o, offers.Withdrawn)
+		want("texts to the person", len(s.twilio.texts(p.number)), 1)
+	})
+	s.step("an offer to somebody who has opted out is undeliverable, and no text goes", func() {
+		o = s.propose(p, "email.send", email("Lunch again"), nil)
+		s.closed(o, offers.Undeliverable)
+		want("texts to the person", len(s.twilio.texts(p.number)), 1)
+	})
+	s.step("START lets texts go there again, and confirms nothing", func() {
+		passed(s.reply(p, "START"), offers.MessageReceived, "")
+		s.closed(o, offers.Undeliverable)
+		next = s.ask(p, "email.send", email("Lunch after all"), nil)
+		ends(s.reply(p, "yes"), next, offers.Consumed)
+		s.released(next)
+	})
+}
+
+// takingBack is "wait no" while a yes settles.
+func (s *script) takingBack() {
+	var p scriptPerson
+	var o offers.Offer
+	s.step("a yes to a tool that settles is not released at once", func() {
+		p = s.person()
+		o = s.ask(p, "posts.publish", map[string]any{"text": "We are open on Sunday"}, nil)
+		ends(s.reply(p, "yes"), o, offers.Consumed)
+		want("state of the operation", s.operation(o.OperationID, "0s").State, offers.OpSettling)
+		refused("begin", s.begin(o, o.ArgsSHA256), http.StatusConflict, "not_approved")
+	})
+	s.step(`"wait no" takes it back, with a receipt`, func() {
+		from := len(s.feed)
+		s.deliver("SM"+randomHex(), p.number, "wait no")
+		s.await("operation.closed", from, func(h heard) bool { return h.Type == offers.OperationClosed && h.data.Operation.ID == o.OperationID })
+		s.back[o.OperationID] = true
+		want("state of the operation", s.operation(o.OperationID, "0s").State, offers.OpState(offers.Declined))
+		want("the receipt", s.text(p, 2), offers.CancelledReceipt(o))
+		refused("begin", s.begin(o, o.ArgsSHA256), http.StatusConflict, "not_approved")
+	})
+	s.step("left alone it is released when it has settled", func() {
+		p = s.person()
+		o = s.ask(p, "posts.publish", map[string]any{"text": "We are closed on Monday"}, nil)
+		ends(s.reply(p, "yes"), o, offers.Consumed)
+		s.released(o)
+	})
+}
+
+// bundle is several calls under one yes.
+func (s *script) bundle() {
+	var p scriptPerson
+	var o offers.Offer
+	parts := map[string]any{"parts": []any{
+		map[string]any{"tool": "email.send", "args": email("The old plan is gone")},
+		map[string]any{"tool": "files.delete", "args": map[string]any{"path": "plans/old.pdf"}},
+	}}
+	s.step("a bundle is shown whole, as one offer", func() {
+		p = s.person()
+		o = s.ask(p, "bundle", parts, nil)
+		text := s.text(p, 1)
+		for _, line := range []string{"Subject: The old plan is gone\n", "File: plans/old.pdf\n"} {
+			want(fmt.Sprintf("the line %q", line), strings.Contains(text, line), true)
+		}
+		want("it ends with the question", strings.HasSuffix(text, " Reply YES or NO."), true)
+	})
+	s.step("a reply that names a part releases nothing", func() {
+		s.reply(p, "just the email")
+		want("closed by a yes", s.offer(o.ID).State == offers.Consumed, false)
+		refused("begin", s.begin(o, o.ArgsSHA256), http.StatusConflict, "not_approved")
+	})
+	s.step("one yes releases all of it, once", func() {
+		p = s.person()
+		o = s.ask(p, "bundle", parts, nil)
+		ends(s.reply(p, "yes"), o, offers.Consumed)
+		s.released(o)
+		raw, err := s.begin(o, o.ArgsSHA256).begun()
+		must("begin", err)
+		want("the arguments", string(raw), string(o.Args))
+	})
+}
+
 func (s *script) outsiders() {
 	var p, q scriptPerson
 	var o offers.Offer
@@ -524,12 +641,15 @@ func (s *script) books() {
 	s.step("every offer with a yes was released exactly once, and no other", func() {
 		s.drain()
 		for _, o := range s.made {
-			wanted := 0
+			released, taken := 0, 0
 			if s.yes[o.OperationID] {
-				wanted = 1
+				released, taken = 1, 1
 			}
-			want("events operation.approved of an operation", s.approvals(o.OperationID), wanted)
-			want("rows in the ledger that say consumed", s.consumed(scriptPerson{id: o.PersonID}, o.OperationID), wanted)
+			if s.back[o.OperationID] {
+				taken = 1
+			}
+			want("events operation.approved of an operation", s.approvals(o.OperationID), released)
+			want("rows in the ledger that say consumed", s.consumed(scriptPerson{id: o.PersonID}, o.OperationID), taken)
 		}
 		s.note = fmt.Sprintf("%d of %d", len(s.yes), len(s.made))
 	})
