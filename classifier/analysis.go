@@ -849,6 +849,21 @@ func Accounted(in Input) (language string, ok bool) {
 	return languages[a.language], len(a.items) > 0
 }
 
+// Knows says whether some language's lexicon has the word: whatever it does
+// not know may be a name.
+func Knows(word string) bool {
+	l := words()
+	toks, _ := tokenize(nil, fold(word), maxTokens, l.cjk)
+	for i := range toks {
+		w := toks[i].text
+		if l.known[w] != 0 || !l.nouns[w].empty() || l.numbers[w] != "" || l.same[w] != "" {
+			continue
+		}
+		return false
+	}
+	return true
+}
+
 // Unaccounted lists the pieces of the newest message that no yes to this offer
 // needs, in order.
 func Unaccounted(in Input) []string {

@@ -32,6 +32,8 @@ type Config struct {
 	// other condition of a yes stands.
 	TapbackConfirms bool
 	HourlyTexts     int // questions and notices of the service's own to one person within an hour; 0: offers.HourlyTexts
+	// Drift counts what becomes of replies to offers; nil: nothing does.
+	Drift *Drift
 }
 
 // Inbox is what a [Processor] works with.
@@ -81,6 +83,9 @@ func (p *Processor) Process(ctx context.Context, r offers.Received) error {
 	quiet, err := p.act(ctx, r, out, v, rec)
 	if err != nil {
 		return fmt.Errorf("message %s: %w", r.MessageID, err)
+	}
+	if len(r.Live) > 0 && !r.Overtaken {
+		p.cfg.Drift.Observe(v.Reading.Class, out.action == confirm && quiet)
 	}
 	if quiet {
 		p.wake.SignalEvents()

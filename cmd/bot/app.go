@@ -9,6 +9,9 @@ import (
 	"sync"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
 	"github.com/countersign/countersign/api"
 	"github.com/countersign/countersign/channel"
 	"github.com/countersign/countersign/console"
@@ -51,8 +54,13 @@ func newApp(c config, s store, log *slog.Logger) (*app, error) {
 	}
 	wake := &offers.Wake{}
 	a := &app{log: log}
+	drift := reply.NewDrift(reply.DriftWindow, reply.DriftUnclear)
+	metrics := prometheus.NewRegistry()
+	if err := metrics.Register(drift); err != nil {
+		return nil, err
+	}
 	processor, err := reply.NewProcessor(s, reader, reply.Config{
-		Threshold: threshold, MinRead: c.MinRead, TapbackConfirms: c.TapbackConfirms, HourlyTexts: c.HourlyTexts,
+		Threshold: threshold, MinRead: c.MinRead, TapbackConfirms: c.TapbackConfirms, HourlyTexts: c.HourlyTexts, Drift: drift,
 	}, wake, log)
 	if err != nil {
 		return nil, err
@@ -61,6 +69,7 @@ func newApp(c config, s store, log *slog.Logger) (*app, error) {
 	in := intake{inbox: s, runner: a.runner, log: log}
 
 	mux := http.NewServeMux()
+	mux.Handle("GET /metrics", promhttp.HandlerFor(metrics, promhttp.HandlerOpts{}))
 	var sender offers.Sender
 	if c.Sim {
 		a.sim = channel.NewSim(time.Now)
