@@ -80,7 +80,7 @@ func exact(raw []byte) error {
 			break
 		}
 	}
-	if dec.PeekKind() != 0 || len(bytes.TrimLeft(raw[dec.InputOffset():], " \t\r\n")) != 0 { // mutant: canonical-trailing
+	if dec.PeekKind() != 0 || len(bytes.TrimLeft(raw[dec.InputOffset():], " \t\r\n")) != 0 {
 		return fmt.Errorf("%w: more than one value", ErrArgsInvalid)
 	}
 	return nil

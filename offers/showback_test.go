@@ -372,6 +372,7 @@ func anyText() *rapid.Generator[string] {
 		rapid.Custom(func(t *rapid.T) string {
 			return strings.Join(rapid.SliceOfN(rapid.SampledFrom(nasty), 0, 5).Draw(t, "pieces"), "")
 		}),
+		rapid.SampledFrom(nasty),
 		rapid.String(),
 		rapid.StringN(0, 20, 80),
 	)
