@@ -372,7 +372,7 @@ func TestOperations(t *testing.T) {
 	if a.str("decision") != "refuse" || a.str("state") != "refused" || a.str("reason") != "NO_INTERACTIVE_PATH" || a.str("detail") == "" {
 		t.Errorf("%s", a.raw)
 	}
-	s.agent("POST", "/v1/operations", fmt.Sprintf(`{"kind":"tool_call","tool":"x","args":{}}`)).problem(400, "bad_request")
+	s.agent("POST", "/v1/operations", `{"kind":"tool_call","tool":"x","args":{}}`).problem(400, "bad_request")
 	s.agent("POST", "/v1/operations", fmt.Sprintf(`{"run_id":%q,"kind":"tool_call","tool":"x","args":{}}`, offers.NewID())).problem(404, "not_found")
 	s.ahead.Add(int64(offers.RunTTL))
 	s.agent("POST", "/v1/operations", body("tool_call", "tasks.add", `{"title":"Milk"}`)).problem(409, "run_expired")
@@ -834,8 +834,6 @@ func TestBodyLimits(t *testing.T) {
 	s.agent("POST", "/v1/offers", s.offerBody("email.send", sized(offers.MaxArgs+1))).problem(400, "invalid_json")
 	s.agent("POST", "/v1/offers", s.offerBody("email.send", sized(300<<10))).problem(413, "body_too_large")
 	s.agent("POST", "/v1/offers", s.offerBody("x", strings.Repeat(`{"a":`, 100)+"1"+strings.Repeat("}", 100))).problem(400, "invalid_json")
-	a := s.enqueue("")
-	_ = a
 	run := s.receive("hello").RunID
 	op := s.agent("POST", "/v1/operations", fmt.Sprintf(`{"run_id":%q,"kind":"tool_call","tool":"tasks.add","args":{"title":"Milk"}}`, run)).ok(201)
 	s.agent("POST", "/v1/operations/"+op.str("id")+"/begin", `{"args":{"title":"Milk"}}`).ok(200)
@@ -902,7 +900,6 @@ func TestConfirm(t *testing.T) {
 func TestCase_DB06_AWaiterReadsAgain(t *testing.T) {
 	s := newSite(t)
 	a := s.enqueue("")
-	type result struct{ state, next string }
 	waited := make(chan answer, 2)
 	after := s.agent("GET", "/v1/events", "").ok(200).str("next")
 	go func() { waited <- s.agent("GET", "/v1/operations/"+a.str("operation_id")+"?wait=50", "") }()

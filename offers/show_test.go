@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 	"testing"
 
 	"go.yaml.in/yaml/v3"
@@ -34,9 +35,12 @@ type tb interface {
 	Fatalf(format string, args ...any)
 }
 
+// sampleOnce: a policy is immutable, and reading one is work.
+var sampleOnce = sync.OnceValues(gate.Sample)
+
 func sample(t tb) *gate.Policy {
 	t.Helper()
-	p, err := gate.Sample()
+	p, err := sampleOnce()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -331,7 +335,10 @@ func TestRecipientsAreExactOrNotShown(t *testing.T) {
 
 // A template can show an argument twice; that does not make up for one that it leaves out.
 func TestCase_HA02_EveryArgumentIsShown(t *testing.T) {
-	policy := sample(t)
+	policy, err := gate.Sample() // its own, since a template is bent
+	if err != nil {
+		t.Fatal(err)
+	}
 	tool, _ := policy.Tool("email.send")
 	op := call(t, "email.send", `{"to":["dana@example.test"],"subject":"s","body":"b","hidden":"x"}`)
 	if _, err := offers.Show(op, policy, offers.View{Limit: 1600}); !errors.Is(err, offers.ErrCannotBeShown) {
