@@ -218,7 +218,7 @@ func (s *Store) Choose(ctx context.Context, c offers.ChooseRequest) error {
 		if err != nil {
 			return err
 		}
-		if _, err := th.exec(`UPDATE offers SET state = 'queued', present = 'queue', left_at = ?3, expires_at = max(expires_at, ?4)
+		if _, err := th.exec(`UPDATE offers SET state = 'queued', present = 'queue', left_at = ?3, expires_at = iif(shown_at IS NULL, max(expires_at, ?4), expires_at)
 			WHERE person_id = ?1 AND state IN ('sending', 'open') AND id <> ?2`, c.PersonID, c.OfferID, th.now.UnixMicro(),
 			th.now.Add(offers.QueueTTL).UnixMicro()); err != nil {
 			return err

@@ -107,12 +107,14 @@ func (th *thread) settleText(textID string, res offers.SendResult) error {
 	return nil
 }
 
-// accepted opens the offer that a show has brought to the screen, and moves the newest ask of an open one.
+// accepted opens the offer that a show has brought to the screen, and moves the newest ask of an open one. Its life
+// counts from the first time that it was shown: one that waited in the queue again has no new one.
 func (th *thread) accepted(t offers.Text) error {
 	if _, err := th.exec(`UPDATE offers SET asked_at = ?2 WHERE id = ?1 AND state IN ('sending', 'open')`, t.OfferID, th.now.UnixMicro()); err != nil {
 		return err
 	}
-	n, err := th.exec(`UPDATE offers SET state = 'open', shown_at = ?2, expires_at = ?2 + ttl_us WHERE id = ?1 AND state = 'sending'`,
+	n, err := th.exec(`UPDATE offers SET state = 'open', shown_at = coalesce(shown_at, ?2), expires_at = coalesce(shown_at, ?2) + ttl_us
+		WHERE id = ?1 AND state = 'sending'`,
 		t.OfferID, th.now.UnixMicro())
 	if err != nil || n == 0 {
 		return err

@@ -455,6 +455,24 @@ func chooseTests(t *testing.T, open Open) {
 		w.due("advance", w.Store.AdvanceAll, 1)
 		w.wantState(a.ID, offers.Sending)
 	})
+	t.Run("ALifeGoesOnInTheQueue", func(t *testing.T) {
+		w := newWorld(t, open)
+		p := w.person(gate.TierOwner)
+		a, b := w.propose(now(w.proposal(p))), w.propose(now(w.proposal(p)))
+		w.sendAll()
+		a = w.offer(a.ID)
+		w.must(choose(w, w.says(p, "2"), b))
+		w.sendAll()
+		w.Advance(a.TTL / 2)
+		w.withdraw(b)
+		w.sendAll()
+		again := w.offer(a.ID)
+		if again.State != offers.Open || !again.ShownAt.Equal(*a.ShownAt) || !again.ExpiresAt.Equal(a.ExpiresAt) {
+			t.Fatalf("shown again it is %s, shown at %v, ends at %v; want open, %v, %v", again.State, again.ShownAt, again.ExpiresAt, a.ShownAt, a.ExpiresAt)
+		}
+		w.Advance(a.TTL / 2)
+		w.refused(yes(again, w.says(p, "yes")), offers.WhyExpired)
+	})
 	t.Run("OneThatIsClosed", func(t *testing.T) {
 		w := newWorld(t, open)
 		p := w.person(gate.TierOwner)
