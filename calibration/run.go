@@ -525,7 +525,8 @@ func (res Result) File() (File, error) {
 	f := File{
 		Version: fileVersion, Fingerprint: res.Fingerprint, Calibrator: res.Choice, Why: res.Why,
 		Threshold: res.Threshold, TargetPrecision: res.Target, LanguageTarget: res.LangTarget, Confidence: Confidence,
-		Languages: slices.Clone(res.Languages), Data: res.Data, Precision: res.Precision, Recall: res.Recall,
+		LanguageNeeded: NeededRight(res.LangTarget),
+		Languages:      slices.Clone(res.Languages), Data: res.Data, Precision: res.Precision, Recall: res.Recall,
 		ByLanguage: slices.Clone(res.ByLanguage),
 	}
 	return f, f.check()

@@ -1,6 +1,7 @@
 package classifier
 
 import (
+	"context"
 	"strings"
 	"unicode/utf8"
 )
@@ -823,7 +824,19 @@ func Explain(in Input) []TokenDetail {
 	if p.Own == "" {
 		return nil
 	}
-	a := analyse(p, in.Offers)
+	return analyse(p, in.Offers).details()
+}
+
+// ExplainRead is [Explain] for a reader inside [Read]: what the guards will
+// look at is taken apart once.
+func ExplainRead(ctx context.Context, in Input) []TokenDetail {
+	if s, _ := ctx.Value(parseKey{}).(*parse); s.of(in) {
+		return s.analysis().details()
+	}
+	return Explain(in)
+}
+
+func (a *analysis) details() []TokenDetail {
 	out := make([]TokenDetail, 0, len(a.items))
 	for _, it := range a.items {
 		out = append(out, TokenDetail{Text: a.text(it), As: it.kind.String(),

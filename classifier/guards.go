@@ -52,14 +52,19 @@ var guards = [...]guard{
 // runGuards gives the reading after the guards and the names of those that
 // lowered it.
 func runGuards(raw Reading, p Prepared, offers []Label) (Reading, []string) {
+	return newParse(p, offers).guard(raw)
+}
+
+// guard runs the guards over a text that may have been taken apart already.
+func (s *parse) guard(raw Reading) (Reading, []string) {
 	if raw.Class == Unclear || raw.Class == Unrelated {
 		return raw, nil
 	}
 	var a *analysis
 	if raw.Class == Confirm {
-		a = analyse(p, offers)
+		a = s.analysis()
 	} else {
-		a = &analysis{prepared: p, own: p.Own, offers: len(offers)}
+		a = &analysis{prepared: s.prepared, own: s.prepared.Own, offers: len(s.offers)}
 	}
 	var names []string
 	for _, g := range guards {

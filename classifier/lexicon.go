@@ -128,11 +128,11 @@ var words = sync.OnceValue(loadLexicon)
 func loadLexicon() *lexicon {
 	l := &lexicon{
 		tables:   make([]table, len(languages)),
-		known:    map[string]uint16{},
-		own:      map[string]uint16{},
+		known:    make(map[string]uint16, 1<<14),
+		own:      make(map[string]uint16, 1<<14),
 		cjk:      &cjkSet{words: map[string]struct{}{}},
-		verbs:    map[string]uint64{},
-		nouns:    map[string]nounSet{},
+		verbs:    make(map[string]uint64, 1<<14),
+		nouns:    make(map[string]nounSet, 1<<12),
 		special:  map[string]nounSet{},
 		families: map[string]int{},
 		verbNoun: map[int]nounSet{},
@@ -140,7 +140,7 @@ func loadLexicon() *lexicon {
 		same:     map[string]string{},
 	}
 	for i := range l.tables {
-		l.tables[i] = table{words: map[string]entry{}, phrases: map[string][]phrase{},
+		l.tables[i] = table{words: make(map[string]entry, 1<<11), phrases: map[string][]phrase{},
 			clitics: languages[i] == "es" || languages[i] == "it" || languages[i] == "pt"}
 	}
 	l.loadVerbs()
@@ -215,10 +215,10 @@ func (l *lexicon) split(e string) []string {
 	return out
 }
 
-func (l *lexicon) put(lang int, e string, add entry) {
+func (l *lexicon) put(lang int, e string, add entry) (words []string) {
 	ws := l.split(e)
 	if len(ws) == 0 {
-		return
+		return nil
 	}
 	t := &l.tables[lang]
 	if len(ws) == 1 {
@@ -236,6 +236,7 @@ func (l *lexicon) put(lang int, e string, add entry) {
 	for _, w := range ws {
 		l.known[w] |= 1 << lang
 	}
+	return ws
 }
 
 func merged(a, b entry) entry {
@@ -278,8 +279,7 @@ func (l *lexicon) loadVerbs() {
 				forms = inflections(lang, fold(verb))
 			}
 			for _, f := range forms {
-				l.put(i, f, entry{verbs: 1 << family})
-				key := strings.Join(l.split(f), " ")
+				key := strings.Join(l.put(i, f, entry{verbs: 1 << family}), " ")
 				l.verbs[key] |= 1 << family
 			}
 		}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"sync"
 	"time"
 )
 
@@ -23,11 +25,31 @@ var (
 // without own words is not shown to it at all.
 func Read(ctx context.Context, r Reader, in Input, o Options) Verdict {
 	v := Verdict{Prepared: Prepare(in.Newest), Raw: UnclearReading()}
+	p := newParse(v.Prepared, in.Offers)
 	if v.Prepared.Own != "" {
-		v.Raw, v.Err = ask(ctx, r, readerInput(in, v.Prepared), o)
+		v.Raw, v.Err = ask(context.WithValue(ctx, parseKey{}, p), r, readerInput(in, v.Prepared), o)
 	}
-	v.Reading, v.Guards = runGuards(v.Raw, v.Prepared, in.Offers)
+	v.Reading, v.Guards = p.guard(v.Raw)
 	return v
+}
+
+// parse is a text that is taken apart once, at the first wish: by a reader
+// that looks at the pieces, or by the guards.
+type parse struct {
+	prepared Prepared
+	offers   []Label
+	analysis func() *analysis
+}
+
+type parseKey struct{}
+
+func newParse(p Prepared, offers []Label) *parse {
+	return &parse{prepared: p, offers: offers, analysis: sync.OnceValue(func() *analysis { return analyse(p, offers) })}
+}
+
+// of says whether the parse is of this very input.
+func (s *parse) of(in Input) bool {
+	return s != nil && s.prepared.Own == in.Newest.raw && slices.Equal(s.offers, in.Offers)
 }
 
 func readerInput(in Input, p Prepared) Input {

@@ -21,6 +21,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/countersign/countersign/calibration"
@@ -57,7 +58,7 @@ func run(ctx context.Context, args []string, w io.Writer) error {
 		return err
 	}
 
-	start := time.Now()
+	start, busy := time.Now(), processorTime()
 	reader, err := local.New()
 	if err != nil {
 		return err
@@ -66,7 +67,7 @@ func run(ctx context.Context, args []string, w io.Writer) error {
 	if _, err := reader.Read(ctx, classifier.Input{Newest: classifier.NewWords("yes")}); err != nil {
 		return err
 	}
-	loaded := time.Since(start)
+	loaded := load{wall: time.Since(start), processor: processorTime() - busy}
 	file, err := calibration.Load(local.CalibrationFile())
 	if err != nil {
 		return err
@@ -236,7 +237,7 @@ func hostile(ctx context.Context, w io.Writer, rows []calibration.Row, list int)
 
 // measure times single replies on one thread, the reader and the bare model
 // in turn over the same replies, so that a busy machine slows both.
-func measure(ctx context.Context, w io.Writer, reader classifier.Reader, live classifier.Reader, rows []calibration.Row, loaded time.Duration) {
+func measure(ctx context.Context, w io.Writer, reader classifier.Reader, live classifier.Reader, rows []calibration.Row, loaded load) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	var ins []classifier.Input
@@ -275,7 +276,20 @@ func measure(ctx context.Context, w io.Writer, reader classifier.Reader, live cl
 	b, r, f := med(bareNS), med(readNS), med(fullNS)
 	fmt.Fprintf(w, "\ntime for a reply, median of %d: reader %.1f µs, with preparation, calibration and guards %.1f µs; bare n-gram regression %.2f µs: ratios %.1f and %.1f\n",
 		len(readNS), r, f, b, r/b, f/b)
-	fmt.Fprintf(w, "reader: %.1f allocations, %.0f bytes a reply; weights and lexicon loaded in %.1f ms\n",
+	fmt.Fprintf(w, "reader: %.1f allocations, %.0f bytes a reply; weights and lexicon loaded in %.1f ms (%.1f ms of processor time)\n",
 		float64(after.Mallocs-before.Mallocs)/float64(len(ins)), float64(after.TotalAlloc-before.TotalAlloc)/float64(len(ins)),
-		float64(loaded.Microseconds())/1000)
+		float64(loaded.wall.Microseconds())/1000, float64(loaded.processor.Microseconds())/1000)
+}
+
+// load is how long the reader took to be ready; a busy machine makes the wall
+// time longer.
+type load struct{ wall, processor time.Duration }
+
+// processorTime is what this process has had of the processors so far.
+func processorTime() time.Duration {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		return 0
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }

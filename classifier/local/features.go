@@ -489,6 +489,11 @@ func (x *extractor) inLabel(t token) bool {
 // extract gives the features of one reply. The slice is valid until the next
 // call.
 func (x *extractor) extract(in classifier.Input) []feature {
+	return x.extractWith(in, classifier.Explain(in))
+}
+
+// extractWith is extract where the pieces of the reply are known.
+func (x *extractor) extractWith(in classifier.Input, details []classifier.TokenDetail) []feature {
 	var labels, notes [8]string
 	newest, earlier, offers := in.Newest.String(), wordsOf(in.Earlier, notes[:0]), labelsOf(in.Offers, labels[:0])
 	x.out, x.reasons = x.out[:0], x.reasons[:0]
@@ -507,7 +512,6 @@ func (x *extractor) extract(in classifier.Input) []feature {
 		toks = toks[:len(toks)-1] // a closing full stop says nothing
 	}
 
-	details := classifier.Explain(in)
 	if len(details) > maxTokens {
 		details = details[:maxTokens]
 	}

@@ -78,14 +78,14 @@ func (r *Reader) Corpus() string { return r.model.Corpus() }
 
 // Read gives the probabilities of the classes; the class is the most probable
 // one. It fails with [ErrWeights] on the zero Reader.
-func (r *Reader) Read(_ context.Context, in classifier.Input) (classifier.Reading, error) {
+func (r *Reader) Read(ctx context.Context, in classifier.Input) (classifier.Reading, error) {
 	if r == nil || r.model == nil {
 		return classifier.UnclearReading(), fmt.Errorf("%w: empty model", ErrWeights)
 	}
 	x := r.pool.Get().(*extractor)
 	defer r.pool.Put(x)
 	x.bits = r.model.bits
-	z := r.model.score(x.extract(in))
+	z := r.model.score(x.extractWith(in, classifier.ExplainRead(ctx, in)))
 	var out classifier.Reading
 	softmax(z[:], out.P[:])
 	for k := range out.P {
