@@ -20,6 +20,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -127,7 +128,7 @@ func (e *example) yes(t *testing.T) {
 		}
 	}
 	s.acted(0)
-	s.reply("ya send it")
+	s.answer("ya send it")
 	a.ends(0)
 	s.acted(1, o)
 	s.state(o, "succeeded")
@@ -209,7 +210,7 @@ func (e *example) webhook(t *testing.T) {
 	if got := r.post(two, d.body); got != http.StatusNoContent {
 		t.Errorf("two signatures, one of them good, were answered with %d", got)
 	}
-	s.reply("yes")
+	s.answer("yes")
 	a.ends(0)
 	s.acted(1, o)
 	log := a.log()
@@ -246,7 +247,7 @@ func (e *example) modify(t *testing.T) {
 	a.says("webhooks: ")
 	r.connect(a.word("webhooks: "))
 	first := s.opened(a)
-	s.reply("ok but cc Dana")
+	s.answer("ok but cc Dana")
 	second := s.opened(a)
 	want := `{"to":["sam@example.com"],"cc":["dana@example.com"],"subject":"Lease","body":"The signed lease is attached."}`
 	if second.ID == first.ID || !sameJSON(t, second.Args, []byte(want)) || !strings.Contains(second.ShownText, "dana@example.com") {
@@ -263,7 +264,7 @@ func (e *example) modify(t *testing.T) {
 	a = s.run(nil)
 	a.says("answer: modified")
 	s.waiting(second)
-	s.reply("yes")
+	s.answer("yes")
 	a.ends(0)
 	s.acted(1, second)
 	s.state(second, "succeeded")
@@ -289,17 +290,19 @@ func (e *example) unclear(t *testing.T) {
 		if got := r.post(d.header, d.body); got != http.StatusNoContent {
 			t.Errorf("the same delivery again was answered with %d", got)
 		}
-		// A delivery whose answer was lost comes again, to an agent that may have forgotten it: the key is the event's id.
-		if got := s.proxy.calls("/v1/operations"); n <= 2 && (len(got) != n || got[n-1].key != d.header.Get("webhook-id")) {
-			t.Errorf("asked again by %+v", got)
+		asked := s.proxy.calls("/v1/operations")
+		if len(asked) != min(n, 2) {
+			t.Fatalf("after %d unclear answers the agent has asked %d times", n, len(asked))
 		}
-		if asked := strings.Count(a.log(), "asked again: "); asked != min(n, 2) {
-			t.Errorf("after %d unclear answers the agent has asked %d times", n, asked)
+		// A delivery whose answer was lost comes again, to an agent that may have forgotten it: the key is the event's id.
+		if n <= 2 && asked[n-1].key != d.header.Get("webhook-id") {
+			t.Errorf("the question to event %s was asked under the key %q", d.header.Get("webhook-id"), asked[n-1].key)
 		}
 	}
+	a.says("asked again: operation ")
 	s.state(offer{OperationID: a.word("asked again: operation ")}, "succeeded") // the text is on its way
 	s.acted(0)
-	s.reply("yes send it")
+	s.answer("yes send it")
 	a.ends(0)
 	s.acted(1, o)
 	s.state(o, "succeeded")
@@ -309,7 +312,7 @@ func (e *example) decline(t *testing.T) {
 	s := e.scene(t, "email.send", plainArgs)
 	a := s.run(nil)
 	o := s.opened(a)
-	s.reply("no")
+	s.answer("no")
 	a.ends(1)
 	a.says("answer: declined")
 	s.state(o, "declined")
@@ -355,7 +358,7 @@ func (e *example) otherArguments(t *testing.T) {
 	a := s.run(nil)
 	o := s.opened(a)
 	a.kill()
-	s.reply("yes")
+	s.answer("yes")
 	s.state(o, "approved")
 	s.write("email.send", strings.Replace(plainArgs, "sam@", "mallory@", 1))
 	a = s.run(nil)
@@ -387,7 +390,7 @@ func (e *example) killedAfterActing(t *testing.T) {
 	}
 	// It has acted; its result never leaves.
 	held = s.proxy.hold("/result", false)
-	s.reply("yes")
+	s.answer("yes")
 	s.hears(held)
 	s.acted(1, o)
 	a.kill()
@@ -406,7 +409,7 @@ func (e *example) killedBeforeActing(t *testing.T) {
 	held := s.proxy.hold("/begin", true)
 	a := s.run(nil)
 	o := s.opened(a)
-	s.reply("yes")
+	s.answer("yes")
 	s.hears(held)
 	a.kill()
 	s.proxy.release()
@@ -502,6 +505,28 @@ func (s *scene) reply(text string) {
 	}
 }
 
+// late are the reasons why an answer came too early, or the reader was too slow, on a machine that is busy. A person
+// then says it again.
+var late = []string{"too_soon", "texts_crossed", "not_the_last_text", "last_text_unproven", "reader_failed"}
+
+// answer is a reply that closes the offer.
+func (s *scene) answer(text string) {
+	s.t.Helper()
+	s.after = s.e.server.end(s.t)
+	for range 5 {
+		s.reply(text)
+		kind, d := s.event("offer.closed", "reply.unresolved")
+		if kind == "offer.closed" {
+			return
+		}
+		if !slices.Contains(late, d.Why) {
+			s.t.Fatalf("the answer %q closed nothing: %s", text, d.Why)
+		}
+		s.t.Logf("the answer %q is given again: %s", text, d.Why)
+	}
+	s.t.Fatalf("the answer %q closed nothing", text)
+}
+
 type offer struct {
 	ID          string          `json:"id"`
 	OperationID string          `json:"operation_id"`
@@ -521,19 +546,20 @@ type operation struct {
 // opened waits for the person's next offer to be on the screen, and for the agent to have heard of it.
 func (s *scene) opened(a *process) offer {
 	s.t.Helper()
-	o := s.event("offer.opened").Offer
+	_, d := s.event("offer.opened")
+	o := d.Offer
 	a.says("asked: operation " + o.OperationID)
 	return o
 }
 
 type data struct {
-	Offer     offer     `json:"offer"`
-	Operation operation `json:"operation"`
-	PersonID  string    `json:"person_id"`
+	Offer    offer  `json:"offer"`
+	PersonID string `json:"person_id"`
+	Why      string `json:"why"`
 }
 
-// event waits for the next event of a type that is about the person.
-func (s *scene) event(kind string) data {
+// event waits for the next event about the person that is of one of the types.
+func (s *scene) event(kinds ...string) (kind string, d data) {
 	s.t.Helper()
 	ctx, cancel := context.WithTimeout(s.t.Context(), patience)
 	defer cancel()
@@ -548,8 +574,8 @@ func (s *scene) event(kind string) data {
 		s.e.server.get(s.t, ctx, "/v1/events?limit=1&wait=20s&after="+url.QueryEscape(s.after), &page)
 		s.after = page.Next
 		for _, ev := range page.Events {
-			if ev.Type == kind && ev.Data.Offer.PersonID == s.person {
-				return ev.Data
+			if slices.Contains(kinds, ev.Type) && (ev.Data.Offer.PersonID == s.person || ev.Data.PersonID == s.person) {
+				return ev.Type, ev.Data
 			}
 		}
 	}
