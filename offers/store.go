@@ -396,6 +396,7 @@ type Sweeper interface {
 	// had that many questions and notices within the hour.
 	NoticeDue(ctx context.Context, notice string, hourly int) (int, error)
 	// ResendDue takes texts that are sending since SendTimeout as unknown, and shows an offer whose text is unknown
-	// since then once more under a new number.
+	// since then once more under a new number. Where the last text of an open offer is another one that is unknown, its
+	// question is put again, within MaxReasks.
 	ResendDue(ctx context.Context) (int, error)
 }

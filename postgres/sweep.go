@@ -191,9 +191,24 @@ func (s *Store) ResendDue(ctx context.Context) (int, error) {
 	})
 }
 
-// resend shows an offer once more whose only text so far has an unknown outcome.
+// resend shows an offer once more whose only text so far has an unknown outcome. Where the last text of an open offer is
+// another one, its question is put again: while nobody knows what is on the screen, no yes counts.
 func (th *thread) resend(ctx context.Context, t offers.Text) error {
+	if t.OfferID == "" {
+		return nil
+	}
 	if t.Kind != offers.TextShow {
+		tag, err := th.tx.Exec(ctx, `UPDATE offers SET reasks = reasks + 1 WHERE id = $1 AND person_id = $2 AND state = 'open' AND expires_at > $3 AND reasks < $4
+			AND NOT EXISTS (SELECT 1 FROM texts y WHERE y.person_id = $2 AND y.state <> 'rejected' AND y.number > $5)`,
+			t.OfferID, th.personID, th.now, offers.MaxReasks, t.Number)
+		if err != nil || tag.RowsAffected() == 0 {
+			return err
+		}
+		o, err := oneOffer(ctx, th.tx, `WHERE o.id = $1`, t.OfferID)
+		if err != nil {
+			return err
+		}
+		th.text(offers.TextReask, o.ID, t.Address, t.OurNumber, offers.Question(o))
 		return nil
 	}
 	var again bool

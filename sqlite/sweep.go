@@ -178,10 +178,24 @@ func (s *Store) ResendDue(ctx context.Context) (int, error) {
 		})
 }
 
-// resend shows an offer once more whose only text so far has an unknown outcome.
+// resend shows an offer once more whose only text so far has an unknown outcome. Where the last text of an open offer is
+// another one, its question is put again: while nobody knows what is on the screen, no yes counts.
 func (th *thread) resend(t offers.Text) error {
-	if t.Kind != offers.TextShow {
+	if t.OfferID == "" {
 		return nil
+	}
+	if t.Kind != offers.TextShow {
+		n, err := th.exec(`UPDATE offers SET reasks = reasks + 1 WHERE id = ?1 AND person_id = ?2 AND state = 'open' AND expires_at > ?3 AND reasks < ?4
+			AND NOT EXISTS (SELECT 1 FROM texts y WHERE y.person_id = ?2 AND y.state <> 'rejected' AND y.number > ?5)`,
+			t.OfferID, th.personID, th.now.UnixMicro(), offers.MaxReasks, t.Number)
+		if err != nil || n == 0 {
+			return err
+		}
+		o, err := oneOffer(th.session, offerByID, t.OfferID)
+		if err != nil {
+			return err
+		}
+		return th.text(offers.TextReask, o.ID, t.Address, t.OurNumber, offers.Question(o))
 	}
 	var again bool
 	err := th.one(`SELECT count(*) = 1 FROM offers o JOIN texts y ON y.person_id = o.person_id AND y.offer_id = o.id AND y.kind = 'show'

@@ -161,6 +161,58 @@ func lineTests(t *testing.T, open Open) {
 		w.wins(yes(w.opened(o), w.says(p, "yes")))
 		w.wantEvents(p, offers.OfferOpened, offers.OfferClosed, offers.OperationApproved)
 	})
+	t.Run("AQuestionInDoubtIsPutAgain", func(t *testing.T) {
+		w := newWorld(t, open)
+		p := w.person(gate.TierOwner)
+		o := w.shown(p)
+		w.must(w.Store.Say(w.ctx, p.AccountID, p.ID, offers.TextReceipt, "Done: something else."))
+		w.sent(w.reserve(), offers.OutcomeUnknown)
+		w.refused(yes(o, w.says(p, "yes")), offers.WhyUnconfirmed)
+		for n := range offers.MaxReasks {
+			w.Advance(offers.SendTimeout)
+			w.due("resend", w.Store.ResendDue, 1)
+			x := w.reserve()
+			if x.Kind != offers.TextReask || x.OfferID != o.ID || x.Body != offers.Question(o) {
+				t.Fatalf("question %+v", x)
+			}
+			if n == 0 {
+				w.sent(x, offers.OutcomeUnknown)
+			} else {
+				w.sent(x, offers.OutcomeAccepted)
+			}
+		}
+		w.Advance(20 * MinRead)
+		w.wins(yes(o, w.says(p, "yes")))
+	})
+	t.Run("AndNotForEver", func(t *testing.T) {
+		w := newWorld(t, open)
+		p := w.person(gate.TierOwner)
+		o := w.shown(p)
+		w.reask(p, o)
+		for range 5 {
+			if x, err := w.Store.Reserve(w.ctx); err != nil {
+				t.Fatal(err)
+			} else if x != nil {
+				w.sent(*x, offers.OutcomeUnknown)
+			}
+			w.Advance(offers.SendTimeout)
+			_, err := w.Store.ResendDue(w.ctx)
+			w.must(err)
+		}
+		w.wantTexts(p, "1 show* accepted", "2 reask* unknown", "3 reask* unknown")
+	})
+	t.Run("ATextThatIsNotTheLastIsNotRepeated", func(t *testing.T) {
+		w := newWorld(t, open)
+		p := w.person(gate.TierOwner)
+		w.shown(p)
+		w.must(w.Store.Say(w.ctx, p.AccountID, p.ID, offers.TextReceipt, "one"))
+		w.sent(w.reserve(), offers.OutcomeUnknown)
+		w.must(w.Store.Say(w.ctx, p.AccountID, p.ID, offers.TextReceipt, "two"))
+		w.sent(w.reserve(), offers.OutcomeAccepted)
+		w.Advance(offers.SendTimeout)
+		w.due("resend", w.Store.ResendDue, 1)
+		w.wantTexts(p, "1 show* accepted", "2 receipt* unknown", "3 receipt* accepted")
+	})
 	t.Run("UnknownThatIsProvedAccepted", func(t *testing.T) {
 		w := newWorld(t, open)
 		p := w.person(gate.TierOwner)
