@@ -720,6 +720,21 @@ func citedConditions() []condition {
 			w.Advance(2 * offers.CrossWindow)
 			return w.cited(w.offer(b.ID), w.says(p, "yes"))
 		}},
+		// What was asked last goes by the order of the texts: a callback that proves an older one late does not move it.
+		{"Invariant09_AnOlderAskWasProvedLate", "cited.asked_last", offers.WhySeveral, func(w *world) offers.ConsumeRequest {
+			p := w.person(gate.TierOwner)
+			a := w.shown(p)
+			w.reask(p, a)
+			older := w.reserve()
+			w.sent(older, offers.OutcomeUnknown)
+			b := w.propose(now(w.proposal(p)))
+			w.sendAll()
+			w.Advance(MinRead)
+			w.must(w.Store.Report(w.ctx, offers.StatusReport{TextID: older.ID, ProviderID: fmt.Sprintf("SM%032x", serial.Add(1)), Status: "delivered"}))
+			w.withdraw(b)
+			w.Advance(2 * offers.CrossWindow)
+			return w.cited(w.offer(a.ID), w.says(p, "yes"))
+		}},
 	}
 }
 
