@@ -49,7 +49,7 @@ type ask struct {
 	made          time.Time
 	sentAt        time.Time // the first text about it was handed to the carrier
 	acceptedAt    time.Time // of the newest text about it
-	expires       time.Time // zero until it was opened
+	expires       time.Time // counted from the first time it was opened; zero until then
 	waiting       bool      // put back in the queue
 	ended         time.Time
 	state         offers.State // once ended

@@ -30,6 +30,8 @@ type store interface {
 type clock struct {
 	now time.Time
 	set func(time.Time) error // tells the store, where that has a clock of its own; may be nil
+	// calm waits until the feed shows everything that is committed by now; nil: it always does.
+	calm func() error
 }
 
 // openSQLite makes a database for one world, in memory where there is such a place.
@@ -74,6 +76,15 @@ func openPostgres(ctx context.Context, url string, c *clock) (_ store, remove fu
 	}
 	c.set = func(t time.Time) error {
 		_, err := conn.Exec(ctx, `UPDATE talk_clock SET at = $1`, t)
+		return err
+	}
+	// The feed stops at the oldest transaction that runs, in whichever database of the server.
+	c.calm = func() error {
+		var upTo, oldest int64
+		err := conn.QueryRow(ctx, `SELECT pg_snapshot_xmax(pg_current_snapshot())::text::bigint, pg_snapshot_xmin(pg_current_snapshot())::text::bigint`).Scan(&upTo, &oldest)
+		for err == nil && oldest < upTo {
+			err = conn.QueryRow(ctx, `SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigint FROM pg_sleep(0.001)`).Scan(&oldest)
+		}
 		return err
 	}
 	return s, remove, nil

@@ -263,7 +263,7 @@ func (w *world) decide(r offers.Received) {
 		return // it was decided before
 	case m.class == stop:
 		w.silence(m.phone)
-	case m.phone.silent && (m.class == start || m.class == yes && optsIn(m.words)):
+	case m.phone.silent && (m.class == start || optsIn(m.words)):
 		m.phone.silent = false
 		w.count("opted in")
 	case m.class == no && m.plain && !w.real:

@@ -527,6 +527,12 @@ func (w *world) chosen(c offers.ChooseRequest) {
 
 // hear reads the events, as the agent does, and tells the model what they say of offers' ends.
 func (w *world) hear() {
+	if w.clock.calm != nil {
+		if err := w.clock.calm(); err != nil {
+			w.fault("events: %v", err)
+			return
+		}
+	}
 	for {
 		list, next, err := w.store.Events(w.ctx, people.DefaultAccount, w.position, 200)
 		if err != nil {
@@ -559,7 +565,9 @@ func (w *world) heard(e offers.Event) {
 	switch e.Type {
 	case offers.OfferOpened:
 		if a := w.asks[d.Offer.ID]; a != nil {
-			a.expires = e.At.Add(a.tool.ttl)
+			if a.expires.IsZero() { // nothing makes it live longer, shown again or not
+				a.expires = e.At.Add(a.tool.ttl)
+			}
 			if !d.Offer.ExpiresAt.Equal(a.expires) {
 				w.fault("opened at %s for %s, expires at %s", e.At, a.tool.ttl, d.Offer.ExpiresAt)
 			}
