@@ -46,8 +46,8 @@ func build(t *testing.T) string {
 	return path
 }
 
-// broken builds a server with one marked line replaced.
-func broken(t *testing.T, file, mark, replace string) string {
+// broken builds a server with marked lines of one file replaced.
+func broken(t *testing.T, file string, marks map[string]string) string {
 	t.Helper()
 	path, err := filepath.Abs(filepath.Join("..", "..", file))
 	if err != nil {
@@ -57,9 +57,12 @@ func broken(t *testing.T, file, mark, replace string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	line := regexp.MustCompile(`(?m)^.*-- mutant: ` + regexp.QuoteMeta(mark) + `\b`)
-	if n := len(line.FindAll(source, -1)); n != 1 {
-		t.Fatalf("%d lines are marked %s", n, mark)
+	for mark, replace := range marks {
+		line := regexp.MustCompile(`(?m)^.*-- mutant: ` + regexp.QuoteMeta(mark) + `\b`)
+		if n := len(line.FindAll(source, -1)); n != 1 {
+			t.Fatalf("%d lines are marked %s", n, mark)
+		}
+		source = line.ReplaceAllLiteral(source, []byte(replace))
 	}
 	dir := t.TempDir()
 	changed, list, bot := filepath.Join(dir, "changed.go"), filepath.Join(dir, "overlay.json"), filepath.Join(dir, "bot")
@@ -67,7 +70,7 @@ func broken(t *testing.T, file, mark, replace string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, data := range map[string][]byte{changed: line.ReplaceAllLiteral(source, []byte(replace)), list: overlay} {
+	for name, data := range map[string][]byte{changed: source, list: overlay} {
 		if err := os.WriteFile(name, data, 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -129,13 +132,16 @@ func TestNothingIsReleasedWithoutAYes(t *testing.T) {
 
 // The bench notices what it is there to notice.
 func TestABrokenServerIsFoundOut(t *testing.T) {
-	for _, c := range []struct{ file, mark, replace, family string }{
-		{"sqlite/offers.go", "cited.named", "    AND (?12 OR true)", "withdraw-and-cite"},
-		{"sqlite/offers.go", "cited.spoken", "    AND true", "imitation"},
+	for _, c := range []struct {
+		family string
+		marks  map[string]string
+	}{
+		{"withdraw-and-cite", map[string]string{"cited.named": "    AND (?12 OR true)", "cited.asked_last": "    AND (?12 OR true)"}},
+		{"imitation", map[string]string{"cited.spoken": "    AND true"}},
 	} {
-		t.Run(c.mark, func(t *testing.T) {
+		t.Run(c.family, func(t *testing.T) {
 			var out, errs bytes.Buffer
-			code := run(t.Context(), []string{"-bot", broken(t, c.file, c.mark, c.replace), "-workers", "20", "-calls", "500", "-seed", "1", "-family", c.family}, &out, &errs)
+			code := run(t.Context(), []string{"-bot", broken(t, "sqlite/offers.go", c.marks), "-workers", "20", "-calls", "500", "-seed", "1", "-family", c.family}, &out, &errs)
 			if code != 1 || !strings.Contains(out.String(), "RELEASED by "+c.family) {
 				t.Errorf("exit code %d:\n%s%s", code, out.String(), errs.String())
 			}
