@@ -222,13 +222,15 @@ func (a *analysis) ownWords(l *lexicon, lang int) bool {
 	return false
 }
 
-// tally counts what is unaccounted for and what is a reason to ask.
+// tally counts what is unaccounted for and what is a reason to ask, other
+// actions aside: they are reason enough in the language that was chosen, and
+// none to choose it.
 func tally(items []item) (unknown, cues int) {
 	for _, it := range items {
 		switch {
 		case it.kind == kindUnknown:
 			unknown++
-		case it.kind.cue():
+		case it.kind.cue() && it.kind != kindOther:
 			cues++
 		}
 	}
@@ -286,6 +288,8 @@ func (a *analysis) classify(l *lexicon, t *table, i int) (kind, int) {
 		// "save it" to an offer to save. Not "take it off" to an offer to take:
 		// there the phrase has a sense that its first word has not.
 		return kindVerb, 1
+	case n > 1 && e.kind == kindCondition && tok.text == "si" && a.accentedSi() && first.kind == kindAssent:
+		return kindAssent, 1 // "sí es correcto" is no "si es …"
 	case n > 1 && e.kind == kindQuestion && !first.kind.cue() && !a.clauseStarts(l, i):
 		// "this is it": the word order asks only where a clause starts.
 		return max(first.kind, kindFunction), 1
@@ -326,6 +330,13 @@ func (a *analysis) classify(l *lexicon, t *table, i int) (kind, int) {
 		}
 		return kindOther, n
 	}
+}
+
+// accentedSi says whether the text spells yes in Spanish with its accent, and
+// nowhere the if without.
+func (a *analysis) accentedSi() bool {
+	own := strings.ToLower(a.own)
+	return strings.HasPrefix(own, "sí") && !strings.Contains(own, " si ")
 }
 
 // clauseStarts says whether token i is the first of its sentence or clause,
