@@ -161,7 +161,8 @@ UPDATE offers AS o SET state = 'consumed', closed_at = ?11, closed_by = ?4, cons
     AND o.binding_sha256 = ?7                                       -- mutant: consume.binding
     AND m.number = t.messages                                       -- mutant: consume.newest
     AND m.received_at >= o.asked_at + ?8                            -- mutant: consume.min_read
-    AND (?12 OR m.received_at >= o.asked_at + ?9 OR NOT EXISTS (SELECT 1 FROM offers y WHERE y.person_id = ?1 AND y.id <> ?3 AND y.sent_at IS NOT NULL AND coalesce(coalesce(y.closed_at, y.left_at) > o.asked_at - ?10, true))) -- mutant: consume.crossed`
+    AND (?12 OR m.received_at >= o.asked_at + ?9 OR NOT EXISTS (SELECT 1 FROM offers y WHERE y.person_id = ?1 AND y.id <> ?3 AND y.sent_at IS NOT NULL AND y.left_at IS NULL AND coalesce(y.closed_at > o.asked_at - ?10, true))) -- mutant: consume.crossed
+    AND (m.received_at >= o.asked_at + ?9 OR NOT EXISTS (SELECT 1 FROM (SELECT kind, offer_id, state, sending_at FROM texts WHERE person_id = ?1 ORDER BY number DESC LIMIT 50) x WHERE x.kind = 'message' AND x.state <> 'rejected' AND coalesce(x.offer_id <> o.id, true) AND x.sending_at > o.asked_at - ?10 AND x.sending_at <= m.received_at)) -- mutant: consume.crossed_text`
 
 const consumeTail = `
   RETURNING operation_id, settle_us`
@@ -268,13 +269,15 @@ const snapshot = `SELECT o.id IS NOT NULL, coalesce(o.person_id, ''), coalesce(o
   t.messages, coalesce(last.offer_id, ''), coalesce(last.state, ''),
   EXISTS (SELECT 1 FROM offers y WHERE y.person_id = t.person_id AND y.state IN ('sending', 'open') AND y.id <> ?3),
   EXISTS (SELECT 1 FROM offers y WHERE y.person_id = t.person_id AND y.id <> ?3 AND y.sent_at IS NOT NULL
-    AND coalesce(coalesce(y.closed_at, y.left_at) > o.asked_at - ?4, true)),
+    AND y.left_at IS NULL AND coalesce(y.closed_at > o.asked_at - ?4, true)),
   coalesce(r.id, ''), coalesce(r.tainted, 1), EXISTS (SELECT 1 FROM offers y WHERE y.consumed_by = m.id),
   EXISTS (SELECT 1 FROM offers y WHERE y.person_id = t.person_id AND y.id <> ?3 AND y.sent_at <= m.received_at
     AND (coalesce(coalesce(y.closed_at, y.left_at) > m.received_at, true) OR y.sent_at > o.asked_at OR y.asked_at > o.asked_at))
     OR coalesce(o.id <> (SELECT x.offer_id FROM texts x WHERE x.person_id = t.person_id AND x.offer_id IS NOT NULL AND x.state <> 'rejected' AND x.sending_at <= m.received_at ORDER BY x.number DESC LIMIT 1), 0),
   EXISTS (SELECT 1 FROM texts x WHERE x.person_id = t.person_id AND x.kind = 'message' AND coalesce(x.offer_id <> o.id, true) AND x.sending_at <= m.received_at
-    AND x.number > (SELECT max(a.number) FROM texts a WHERE a.offer_id = o.id AND a.state <> 'rejected'))
+    AND x.number > (SELECT max(a.number) FROM texts a WHERE a.offer_id = o.id AND a.state <> 'rejected')),
+  EXISTS (SELECT 1 FROM (SELECT kind, offer_id, state, sending_at FROM texts WHERE person_id = t.person_id ORDER BY number DESC LIMIT 50) x
+    WHERE x.kind = 'message' AND x.state <> 'rejected' AND coalesce(x.offer_id <> o.id, true) AND x.sending_at > o.asked_at - ?4 AND x.sending_at <= m.received_at)
 FROM threads t JOIN people p ON p.id = t.person_id LEFT JOIN offers o ON o.id = ?3 LEFT JOIN messages m ON m.id = ?2
 LEFT JOIN runs r ON r.id = m.run_id
 LEFT JOIN (SELECT offer_id, state FROM texts WHERE person_id = ?1 AND state <> 'rejected' ORDER BY number DESC LIMIT 1) last ON true
@@ -290,7 +293,7 @@ func (s *Store) explain(ctx context.Context, c offers.ConsumeRequest, cited bool
 		&sn.State, &sn.ConsumedBy, &sn.Address, &sn.OurNumber, &sum, &binding, &sn.RootRunID, &expires, &asked,
 		&sn.PersonState, &sn.Tier, &sn.MessageFound, &sn.MessagePersonID, &sn.MessageAddress, &sn.MessageOurNumber, &sn.MessageDecided,
 		&sn.MessageNumber, &sn.MessageRootRunID, &received, &sn.Newest, &sn.LastTextOffer, &sn.LastTextState, &sn.OtherLive, &sn.OtherAsk,
-		&sn.RunID, &sn.RunTainted, &sn.Used, &sn.Rival, &sn.Spoken)
+		&sn.RunID, &sn.RunTainted, &sn.Used, &sn.Rival, &sn.Spoken, &sn.OtherText)
 	if err != nil {
 		return offers.Win{}, fmt.Errorf("consume: explain: %w", notFound(err))
 	}

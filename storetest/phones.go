@@ -455,6 +455,17 @@ func chooseTests(t *testing.T, open Open) {
 		w.due("advance", w.Store.AdvanceAll, 1)
 		w.wantState(a.ID, offers.Sending)
 	})
+	t.Run("AYesRightAfterCrossesWithNothing", func(t *testing.T) {
+		w := newWorld(t, open)
+		p := w.person(gate.TierOwner)
+		w.propose(now(w.proposal(p)))
+		b := w.propose(now(w.proposal(p)))
+		w.sendAll()
+		w.must(choose(w, w.says(p, "2"), b))
+		w.sendAll()
+		w.Advance(2 * MinRead)
+		w.wins(yes(w.offer(b.ID), w.says(p, "yes")))
+	})
 	t.Run("ALifeGoesOnInTheQueue", func(t *testing.T) {
 		w := newWorld(t, open)
 		p := w.person(gate.TierOwner)
