@@ -43,7 +43,7 @@ func (s *Store) Propose(ctx context.Context, p offers.Proposal, decide func(offe
 }
 
 func (s *Store) propose(ctx context.Context, tx pgx.Tx, opID string, p offers.Proposal, decide func(offers.Facts) (offers.Plan, error)) error {
-	personID, run, err := proposer(ctx, tx, p)
+	personID, err := proposer(ctx, tx, p)
 	if err != nil {
 		return err
 	}
@@ -54,8 +54,16 @@ func (s *Store) propose(ctx context.Context, tx pgx.Tx, opID string, p offers.Pr
 	if th.accountID != p.AccountID {
 		return offers.ErrNotFound
 	}
-	if run != nil && !th.now.Before(run.ExpiresAt) {
-		return offers.ErrRunExpired
+	var run *offers.Run
+	if p.RunID != "" { // under the lock: its taint may have come while this waited
+		r, err := oneRun(ctx, tx, `WHERE r.id = $1`, p.RunID)
+		if err != nil {
+			return err
+		}
+		if !th.now.Before(r.ExpiresAt) {
+			return offers.ErrRunExpired
+		}
+		run = &r
 	}
 	f := offers.Facts{Now: th.now, OperationID: opID}
 	if err := th.facts(ctx, &f, p.Address, p.Reaches); err != nil {
@@ -88,27 +96,24 @@ func (s *Store) propose(ctx context.Context, tx pgx.Tx, opID string, p offers.Pr
 	return th.store(ctx, p, f, plan)
 }
 
-// proposer names the person, and the run where the proposal has one.
-func proposer(ctx context.Context, tx pgx.Tx, p offers.Proposal) (personID string, run *offers.Run, err error) {
+// proposer names the person whose lock is needed.
+func proposer(ctx context.Context, tx pgx.Tx, p offers.Proposal) (personID string, err error) {
 	switch {
 	case p.RunID != "":
-		var r offers.Run
-		r, err = oneRun(ctx, tx, `WHERE r.id = $1 AND r.account_id = $2`, p.RunID, p.AccountID)
-		run = &r
-		personID = run.PersonID
+		err = tx.QueryRow(ctx, `SELECT person_id FROM runs WHERE id = $1 AND account_id = $2`, p.RunID, p.AccountID).Scan(&personID)
 	case p.PersonID != "":
 		err = tx.QueryRow(ctx, `SELECT id FROM people WHERE id = $1 AND account_id = $2`, p.PersonID, p.AccountID).Scan(&personID)
 	default:
 		err = tx.QueryRow(ctx, `SELECT person_id FROM addresses WHERE address = $1 AND account_id = $2 ORDER BY bound_at LIMIT 1`,
 			string(p.Address), p.AccountID).Scan(&personID)
 		if errors.Is(err, pgx.ErrNoRows) {
-			return "", nil, offers.ErrNoAddress
+			return "", offers.ErrNoAddress
 		}
 	}
 	if badID(err) {
 		err = pgx.ErrNoRows
 	}
-	return personID, run, notFound(err)
+	return personID, notFound(err)
 }
 
 // facts reads the rest under the lock. want, if set, is where the ask is to be shown.
