@@ -233,12 +233,13 @@ func (s *Store) Choose(ctx context.Context, c offers.ChooseRequest) error {
 		if err != nil {
 			return err
 		}
-		if _, err := th.tx.Exec(ctx, `UPDATE offers SET state = 'queued', present = 'queue', left_at = $3, 
+		if _, err := th.tx.Exec(ctx, `UPDATE offers SET state = 'queued', present = 'queue', left_at = $3,
 			expires_at = CASE WHEN shown_at IS NULL THEN greatest(expires_at, $3::timestamptz + $4::interval) ELSE expires_at END
 			WHERE person_id = $1 AND state IN ('sending', 'open') AND id <> $2`, c.PersonID, c.OfferID, th.now, offers.QueueTTL); err != nil {
 			return err
 		}
-		if _, err := th.tx.Exec(ctx, `UPDATE texts SET state = 'rejected', ended_at = $3 WHERE person_id = $1 AND state = 'queued' AND offer_id IS DISTINCT FROM $2`,
+		if _, err := th.tx.Exec(ctx, `UPDATE texts SET state = 'rejected', ended_at = $3 WHERE person_id = $1 AND state = 'queued'
+			AND kind IN ('show', 'reask') AND offer_id IS DISTINCT FROM $2`,
 			c.PersonID, c.OfferID, th.now); err != nil {
 			return err
 		}

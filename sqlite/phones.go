@@ -223,7 +223,8 @@ func (s *Store) Choose(ctx context.Context, c offers.ChooseRequest) error {
 			th.now.Add(offers.QueueTTL).UnixMicro()); err != nil {
 			return err
 		}
-		if _, err := th.exec(`UPDATE texts SET state = 'rejected', ended_at = ?3 WHERE person_id = ?1 AND state = 'queued' AND offer_id IS NOT ?2`,
+		if _, err := th.exec(`UPDATE texts SET state = 'rejected', ended_at = ?3 WHERE person_id = ?1 AND state = 'queued'
+			AND kind IN ('show', 'reask') AND offer_id IS NOT ?2`,
 			c.PersonID, c.OfferID, th.now.UnixMicro()); err != nil {
 			return err
 		}
