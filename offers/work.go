@@ -2,6 +2,7 @@ package offers
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"sync"
 	"time"
@@ -165,23 +166,23 @@ func (c *Clock) Run(ctx context.Context) {
 	}
 }
 
-// Once does everything that is due, in an order in which each step sees what the one before it made.
+// Once does everything that is due, in an order in which each step sees what the one before it made. A step that fails
+// keeps none of the others back.
 func (c *Clock) Once(ctx context.Context) error {
 	total := 0
+	var errs []error
 	for _, step := range []func(context.Context) (int, error){
 		c.store.ExpireDue, c.store.LapseDue, c.store.SettleDue, c.store.ResendDue, c.store.AdvanceAll,
 		func(ctx context.Context) (int, error) { return c.store.NoticeDue(ctx, PickedUpNotice, c.hourly) },
 	} {
 		n, err := step(ctx)
 		total += n
-		if err != nil {
-			return err
-		}
+		errs = append(errs, err)
 	}
 	if total > 0 {
 		c.wake.Signal()
 	}
-	return nil
+	return errors.Join(errs...)
 }
 
 func wait(ctx context.Context, woken <-chan struct{}, atMost time.Duration) {
