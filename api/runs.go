@@ -31,7 +31,7 @@ type runOutput struct {
 }
 
 type taintRequest struct {
-	Source string `json:"source" doc:"what was read, in a word or two; kept in the log only"`
+	Source string `json:"source" doc:"what was read, in a word or two; not kept"`
 }
 
 type taintInput struct {

@@ -13,7 +13,7 @@ func TestLowerBound(t *testing.T) {
 		want      float64
 	}{
 		{0, 0, 0}, {0, 10, 0}, {11, 10, 0}, {-1, 5, 0},
-		{70, 70, 0.95811},   // the count of the seed document
+		{70, 70, 0.95811},   // all of seventy right is no proof of 0.96
 		{299, 299, 0.99003}, // the least that shows 0.99
 		{298, 299, 0.98423},
 		{600, 600, 0.99502},

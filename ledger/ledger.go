@@ -14,9 +14,6 @@ import (
 	"time"
 )
 
-// ErrUnavailable says that a row could not be written. Whatever needed the row must not happen.
-var ErrUnavailable = errors.New("ledger unavailable")
-
 // ErrBroken says that a chain does not verify.
 var ErrBroken = errors.New("ledger chain broken")
 

@@ -10,6 +10,8 @@ type serveCmd struct {
 	Reader                string `help:"local, openai, cascade or agree (COUNTERSIGN_READER)." placeholder:"local"`
 	Calibration           string `help:"The reader's calibration file (COUNTERSIGN_CALIBRATION)." placeholder:"FILE"`
 	MinRead               string `help:"From the newest ask to the earliest yes (COUNTERSIGN_MIN_READ)." placeholder:"1s"`
+	TapbackConfirms       bool   `help:"A like or heart that quotes the whole text of the only open offer passes for a yes (COUNTERSIGN_TAPBACK_CONFIRMS)."`
+	HourlyTexts           string `help:"Questions and notices of the service's own to one person within an hour (COUNTERSIGN_HOURLY_TEXTS)." placeholder:"20"`
 	Sim                   bool   `help:"The simulated phone instead of Twilio (COUNTERSIGN_SIM)."`
 	AllowPrivateEndpoints bool   `help:"Post events to private networks and the loopback too (COUNTERSIGN_ALLOW_PRIVATE_ENDPOINTS)."`
 	PrintConfig           bool   `help:"Print the settings, secrets hidden, and stop."`
@@ -35,9 +37,12 @@ func (serveCmd) Help() string {
 func (c *serveCmd) Run(e *env) error {
 	flags := map[string]string{
 		"addr": c.Addr, "database_url": c.DatabaseURL, "public_url": c.PublicURL, "policy": c.Policy, "reader": c.Reader,
-		"calibration": c.Calibration, "min_read": c.MinRead, "twilio_account_sid": c.TwilioAccountSid, "twilio_from": c.TwilioFrom,
+		"calibration": c.Calibration, "min_read": c.MinRead, "hourly_texts": c.HourlyTexts, "twilio_account_sid": c.TwilioAccountSid, "twilio_from": c.TwilioFrom,
 		"twilio_numbers": c.TwilioNumbers, "twilio_api_url": c.TwilioApiUrl,
 		"openai_base_url": c.OpenaiBaseUrl, "openai_model": c.OpenaiModel,
+	}
+	if c.TapbackConfirms {
+		flags["tapback_confirms"] = "1"
 	}
 	if c.Sim {
 		flags["sim"] = "1"
