@@ -239,7 +239,7 @@ func (s *Store) Choose(ctx context.Context, c offers.ChooseRequest) error {
 			return err
 		}
 		if _, err := th.tx.Exec(ctx, `UPDATE texts SET state = 'rejected', ended_at = $3 WHERE person_id = $1 AND state = 'queued'
-			AND kind IN ('show', 'reask') AND offer_id IS DISTINCT FROM $2`,
+			AND offer_id IS DISTINCT FROM $2 AND (offer_id IS NOT NULL OR kind = 'reask')`,
 			c.PersonID, c.OfferID, th.now); err != nil {
 			return err
 		}

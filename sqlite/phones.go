@@ -224,7 +224,7 @@ func (s *Store) Choose(ctx context.Context, c offers.ChooseRequest) error {
 			return err
 		}
 		if _, err := th.exec(`UPDATE texts SET state = 'rejected', ended_at = ?3 WHERE person_id = ?1 AND state = 'queued'
-			AND kind IN ('show', 'reask') AND offer_id IS NOT ?2`,
+			AND offer_id IS NOT ?2 AND (offer_id IS NOT NULL OR kind = 'reask')`,
 			c.PersonID, c.OfferID, th.now.UnixMicro()); err != nil {
 			return err
 		}
