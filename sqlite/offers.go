@@ -354,6 +354,9 @@ func (s *Store) CloseByReply(ctx context.Context, c offers.CloseRequest) (offers
 	})
 	if errors.Is(err, errNotClosed) {
 		_, err = s.explain(ctx, offers.ConsumeRequest{Offer: c.Offer, MessageID: c.MessageID, PersonID: c.PersonID}, false)
+		if err == nil { // meanwhile this very message has approved it
+			err = &offers.Refusal{Why: offers.WhyDecided}
+		}
 	}
 	if err != nil {
 		return o, fmt.Errorf("close by reply: %w", err)
