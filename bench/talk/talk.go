@@ -235,6 +235,9 @@ func (w *world) arrive(m *message) {
 		}
 		return
 	}
+	if m.class.consents() && w.one(15) {
+		w.in(w.about(60*time.Millisecond), func() { w.races(m.phone.person) })
+	}
 	switch {
 	case w.one(30):
 		w.count("decisions lost by a crash") // it is found again
@@ -243,6 +246,27 @@ func (w *world) arrive(m *message) {
 		w.in(w.about(500*time.Millisecond), func() { w.decide(r) })
 	default:
 		w.in(w.about(150*time.Millisecond), func() { w.decide(r) })
+	}
+}
+
+// races lets something happen to an offer or its person between a yes and its decision.
+func (w *world) races(p *person) {
+	for _, a := range p.asks {
+		if !a.live(w.clock.now) {
+			continue
+		}
+		w.count("races with a yes")
+		switch w.rng.IntN(5) {
+		case 0:
+			w.suspend(p)
+		case 1:
+			w.lower(p)
+		case 2:
+			w.propose(p, a.id)
+		default:
+			w.withdraw(a)
+		}
+		return
 	}
 }
 

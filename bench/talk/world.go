@@ -355,31 +355,9 @@ func (w *world) meddle() {
 	p := pick(w, w.people)
 	switch w.rng.IntN(8) {
 	case 0:
-		state := people.Suspended
-		if err := w.store.SetState(w.ctx, people.DefaultAccount, p.id, state); err != nil {
-			w.fault("suspend: %v", err)
-		}
-		p.active = false
-		w.count("suspended")
-		w.note("suspended %s", p.phones[0].address)
-		w.in(w.about(20*time.Second), func() {
-			if err := w.store.SetState(w.ctx, people.DefaultAccount, p.id, people.Active); err != nil {
-				w.fault("activate: %v", err)
-			}
-			p.active = true
-		})
+		w.suspend(p)
 	case 1:
-		if err := w.store.SetTier(w.ctx, people.DefaultAccount, p.id, gate.TierPaired); err != nil {
-			w.fault("tier: %v", err)
-		}
-		p.holds = false
-		w.count("tier lowered")
-		w.in(w.about(20*time.Second), func() {
-			if err := w.store.SetTier(w.ctx, people.DefaultAccount, p.id, gate.TierOwner); err != nil {
-				w.fault("tier: %v", err)
-			}
-			p.holds = true
-		})
+		w.lower(p)
 	case 2, 3:
 		if t, err := w.store.Reserve(w.ctx); err != nil {
 			w.fault("reserve: %v", err)
@@ -389,6 +367,37 @@ func (w *world) meddle() {
 		}
 	}
 	w.in(w.about(25*time.Second), w.meddle)
+}
+
+// suspend takes a person out for a while.
+func (w *world) suspend(p *person) {
+	if err := w.store.SetState(w.ctx, people.DefaultAccount, p.id, people.Suspended); err != nil {
+		w.fault("suspend: %v", err)
+	}
+	p.active = false
+	w.count("suspended")
+	w.note("suspended: %s", p.phones[0].address)
+	w.in(w.about(20*time.Second), func() {
+		if err := w.store.SetState(w.ctx, people.DefaultAccount, p.id, people.Active); err != nil {
+			w.fault("activate: %v", err)
+		}
+		p.active = true
+	})
+}
+
+// lower takes what the tools need from a person for a while.
+func (w *world) lower(p *person) {
+	if err := w.store.SetTier(w.ctx, people.DefaultAccount, p.id, gate.TierPaired); err != nil {
+		w.fault("tier: %v", err)
+	}
+	p.holds = false
+	w.count("tier lowered")
+	w.in(w.about(20*time.Second), func() {
+		if err := w.store.SetTier(w.ctx, people.DefaultAccount, p.id, gate.TierOwner); err != nil {
+			w.fault("tier: %v", err)
+		}
+		p.holds = true
+	})
 }
 
 // finish ends the world: everything acknowledged is decided, the ledger holds, and what the product says that it has
