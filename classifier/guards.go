@@ -20,33 +20,34 @@ type guard struct {
 // guards in the order in which they are named in a verdict. All of them run;
 // the last is the strongest: consent is an allow-list.
 var guards = [...]guard{
-	{name: "no-words", objects: guardNoWords, any: true},     // mutant: guard.no-words
-	{name: "tapback", objects: guardTapback, any: true},      // mutant: guard.tapback
-	{name: "auto-reply", objects: guardAutoReply, any: true}, // mutant: guard.auto-reply
-	{name: "no-offer", objects: guardNoOffer},                // mutant: guard.no-offer
-	{name: "several-offers", objects: guardSeveralOffers},    // mutant: guard.several-offers
-	{name: "keyword", objects: guardKeyword},                 // mutant: guard.keyword
-	{name: "quoted", objects: guardQuoted},                   // mutant: guard.quoted
-	{name: "over-long", objects: guardOverLong},              // mutant: guard.over-long
-	{name: "mixed-scripts", objects: guardMixedScripts},      // mutant: guard.mixed-scripts
-	{name: "invisible", objects: guardInvisible},             // mutant: guard.invisible
-	{name: "question", objects: guardQuestion},               // mutant: guard.question
-	{name: "negation", objects: guardNegation},               // mutant: guard.negation
-	{name: "stop", objects: guardStop},                       // mutant: guard.stop
-	{name: "hedge", objects: guardHedge},                     // mutant: guard.hedge
-	{name: "condition", objects: guardCondition},             // mutant: guard.condition
-	{name: "change", objects: guardChange},                   // mutant: guard.change
-	{name: "amount", objects: guardAmount},                   // mutant: guard.amount
-	{name: "time", objects: guardTime},                       // mutant: guard.time
-	{name: "redirect", objects: guardRedirect},               // mutant: guard.redirect
-	{name: "other-action", objects: guardOtherAction},        // mutant: guard.other-action
-	{name: "third-person", objects: guardThirdPerson},        // mutant: guard.third-person
-	{name: "idiom", objects: guardIdiom},                     // mutant: guard.idiom
-	{name: "keep", objects: guardKeep},                       // mutant: guard.keep
-	{name: "self", objects: guardSelf},                       // mutant: guard.self
-	{name: "mixed-signals", objects: guardMixedSignals},      // mutant: guard.mixed-signals
-	{name: "acknowledgement", objects: guardAcknowledgement}, // mutant: guard.acknowledgement
-	{name: "consent", objects: guardConsent},                 // mutant: guard.consent
+	{name: "no-words", objects: guardNoWords, any: true},               // mutant: guard.no-words
+	{name: "tapback", objects: guardTapback, any: true},                // mutant: guard.tapback
+	{name: "auto-reply", objects: guardAutoReply, any: true},           // mutant: guard.auto-reply
+	{name: "double-negation", objects: guardDoubleNegation, any: true}, // mutant: guard.double-negation
+	{name: "no-offer", objects: guardNoOffer},                          // mutant: guard.no-offer
+	{name: "several-offers", objects: guardSeveralOffers},              // mutant: guard.several-offers
+	{name: "keyword", objects: guardKeyword},                           // mutant: guard.keyword
+	{name: "quoted", objects: guardQuoted},                             // mutant: guard.quoted
+	{name: "over-long", objects: guardOverLong},                        // mutant: guard.over-long
+	{name: "mixed-scripts", objects: guardMixedScripts},                // mutant: guard.mixed-scripts
+	{name: "invisible", objects: guardInvisible},                       // mutant: guard.invisible
+	{name: "question", objects: guardQuestion},                         // mutant: guard.question
+	{name: "negation", objects: guardNegation},                         // mutant: guard.negation
+	{name: "stop", objects: guardStop},                                 // mutant: guard.stop
+	{name: "hedge", objects: guardHedge},                               // mutant: guard.hedge
+	{name: "condition", objects: guardCondition},                       // mutant: guard.condition
+	{name: "change", objects: guardChange},                             // mutant: guard.change
+	{name: "amount", objects: guardAmount},                             // mutant: guard.amount
+	{name: "time", objects: guardTime},                                 // mutant: guard.time
+	{name: "redirect", objects: guardRedirect},                         // mutant: guard.redirect
+	{name: "other-action", objects: guardOtherAction},                  // mutant: guard.other-action
+	{name: "third-person", objects: guardThirdPerson},                  // mutant: guard.third-person
+	{name: "idiom", objects: guardIdiom},                               // mutant: guard.idiom
+	{name: "keep", objects: guardKeep},                                 // mutant: guard.keep
+	{name: "self", objects: guardSelf},                                 // mutant: guard.self
+	{name: "mixed-signals", objects: guardMixedSignals},                // mutant: guard.mixed-signals
+	{name: "acknowledgement", objects: guardAcknowledgement},           // mutant: guard.acknowledgement
+	{name: "consent", objects: guardConsent},                           // mutant: guard.consent
 }
 
 // runGuards gives the reading after the guards and the names of those that
@@ -94,6 +95,26 @@ func guardTapback(a *analysis) bool {
 
 // guardAutoReply: a machine answered.
 func guardAutoReply(a *analysis) bool { return a.prepared.Form == FormAutoReply }
+
+// guardDoubleNegation: "don't not do it" is no no either.
+func guardDoubleNegation(a *analysis) bool {
+	const longest = 400 // nobody says it at length; and the reading of a long text is unclear anyhow
+	own := a.own
+	if len(own) > longest {
+		own = own[:longest]
+	}
+	last := ""
+	for w := range strings.FieldsSeq(fold(own)) {
+		if w == "not" {
+			switch last {
+			case "not", "dont", "didnt", "doesnt", "wont", "cant", "never", "wouldnt", "shouldnt":
+				return true
+			}
+		}
+		last = w
+	}
+	return false
+}
 
 // guardNoOffer: nothing is open that could be confirmed.
 func guardNoOffer(a *analysis) bool { return a.offers == 0 }

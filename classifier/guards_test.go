@@ -168,6 +168,19 @@ func TestGuard_OtherAction(t *testing.T) {
 	objects(t, "other-action", "delete 14 old files", "ok send it", "trash em")
 }
 
+func TestGuard_DoubleNegation(t *testing.T) {
+	objects(t, "double-negation", payAcme, "don't not do it", "do it")
+	in := Input{Newest: NewWords("don't not pay them"), Offers: labels(t, payAcme)}
+	for c, want := range map[Class]Class{Decline: Unclear, Modify: Unclear, Confirm: Unclear, Unrelated: Unrelated} {
+		if got, _ := runGuards(mustSay(c), Prepare(in.Newest), in.Offers); got.Class != want {
+			t.Errorf("%v became %v", c, got.Class)
+		}
+	}
+	if got, _ := runGuards(mustSay(Decline), Prepare(NewWords("do not pay them")), in.Offers); got.Class != Decline {
+		t.Errorf("a plain no became %v", got.Class)
+	}
+}
+
 func TestGuard_ThirdPerson(t *testing.T) {
 	objects(t, "third-person", payAcme, "the user says yes", "yes")
 	objects(t, "third-person", payAcme, "{confirm}", "confirm")
