@@ -203,10 +203,12 @@ func (r result) print(out io.Writer, o options) error {
 	}
 	fmt.Fprintf(out, "seed %d, %d messages on %s, reader %s, beyond %g, %s (%.0f messages a second)\n\n",
 		o.seed, r.stored, on, o.reader, o.beyond, r.took.Round(time.Second), float64(r.stored)/r.took.Seconds())
-	unjustified := 0
+	unjustified, why := 0, map[string]int{}
 	for _, f := range r.faults {
-		if strings.Contains(f, "UNJUSTIFIED") {
+		first, _, _ := strings.Cut(f, "\n")
+		if strings.Contains(first, "UNJUSTIFIED") {
 			unjustified++
+			why[first[strings.LastIndex(first, "): ")+3:]]++
 		}
 	}
 	for _, k := range slices.Sorted(maps.Keys(r.counts)) {
@@ -218,6 +220,9 @@ func (r result) print(out io.Writer, o options) error {
 			break
 		}
 		fmt.Fprintf(out, "\n%s\n", f)
+	}
+	for _, k := range slices.Sorted(maps.Keys(why)) {
+		fmt.Fprintf(out, "\n%d unjustified: %s", why[k], k)
 	}
 	blind := 0
 	for k, v := range r.counts {
