@@ -129,6 +129,7 @@ type Snapshot struct {
 	LastTextState TextState
 	OtherLive     bool
 	OtherAsk      bool // another ask was on the screen within CrossWindow of this one's newest ask
+	OtherText     bool // the agent said something within CrossWindow before this one's newest ask, or after it
 
 	Cited      bool   // it is the yes that a main model cites
 	RunID      string // the message's own run
@@ -181,6 +182,8 @@ func (s Snapshot) Why(c ConsumeRequest) Why {
 		return WhyUnconfirmed
 	case s.ReceivedAt.Before(s.AskedAt.Add(c.MinRead)):
 		return WhyTooSoon
+	case s.OtherText && s.ReceivedAt.Before(s.AskedAt.Add(CrossFactor*c.MinRead)):
+		return WhyCrossed
 	case s.OtherAsk && !c.Names && s.ReceivedAt.Before(s.AskedAt.Add(CrossFactor*c.MinRead)):
 		return WhyCrossed
 	}

@@ -375,6 +375,12 @@ func conditions() []condition {
 			o := w.shown(p)
 			return yes(o, m)
 		}},
+		// What an agent asks in a text of its own is no ask of ours, and is answered all the same.
+		{"Invariant09_CrossedWithAnAgentsText", "consume.crossed_text", offers.WhyCrossed, func(w *world) offers.ConsumeRequest {
+			p := w.person(gate.TierOwner)
+			w.agentSays(p, "Shall I email your sister a happy birthday?")
+			return crossing(w.shown(p), w.says(p, "yes"))
+		}},
 		{"Invariant09_TextsCrossed", "consume.crossed", offers.WhyCrossed, func(w *world) offers.ConsumeRequest {
 			p := w.person(gate.TierOwner)
 			w.withdraw(w.shown(p))
@@ -592,6 +598,18 @@ func crossedTests(w *world) {
 		w.withdraw(w.shown(p))
 		w.Advance(offers.CrossWindow)
 		w.wins(crossing(w.shown(p), w.says(p, "yes")))
+	})
+	w.run("Invariant09_NotCrossedWithWhatAnAgentSaidLongBeforeOrLongAgo", func(w *world) {
+		p := w.person(gate.TierOwner)
+		w.agentSays(p, "Shall I email your sister a happy birthday?")
+		w.Advance(offers.CrossWindow)
+		w.wins(crossing(w.shown(p), w.says(p, "yes")))
+		w.sendAll()
+		w.Advance(time.Hour)
+		w.agentSays(p, "Shall I email your sister a happy birthday?")
+		o := w.shown(p)
+		w.Advance(offers.CrossFactor * 10 * time.Second)
+		w.wins(crossing(o, w.says(p, "yes")))
 	})
 	w.run("Invariant09_NotCrossedWithWhatNobodyHasSeen", func(w *world) {
 		p := w.person(gate.TierOwner)
