@@ -117,7 +117,9 @@ func (th *thread) settleText(ctx context.Context, textID string, res offers.Send
 // accepted opens the offer that a show has brought to the screen, and moves the newest ask of an open one. Its life
 // counts from the first time that it was shown: one that waited in the queue again has no new one.
 func (th *thread) accepted(ctx context.Context, t offers.Text) error {
-	if _, err := th.tx.Exec(ctx, `UPDATE offers SET asked_at = $2 WHERE id = $1 AND state IN ('sending', 'open')`, t.OfferID, th.now); err != nil {
+	// A message that is there already came before this, also where the clock has been put back since.
+	if _, err := th.tx.Exec(ctx, `UPDATE offers SET asked_at = greatest($2::timestamptz, (SELECT received_at FROM messages WHERE person_id = $3 AND number = $4))
+		WHERE id = $1 AND state IN ('sending', 'open')`, t.OfferID, th.now, th.personID, th.messages); err != nil {
 		return err
 	}
 	tag, err := th.tx.Exec(ctx, `UPDATE offers SET state = 'open', shown_at = coalesce(shown_at, $2::timestamptz), expires_at = coalesce(shown_at, $2::timestamptz) + ttl_us * interval '1 microsecond'

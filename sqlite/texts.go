@@ -110,7 +110,9 @@ func (th *thread) settleText(textID string, res offers.SendResult) error {
 // accepted opens the offer that a show has brought to the screen, and moves the newest ask of an open one. Its life
 // counts from the first time that it was shown: one that waited in the queue again has no new one.
 func (th *thread) accepted(t offers.Text) error {
-	if _, err := th.exec(`UPDATE offers SET asked_at = ?2 WHERE id = ?1 AND state IN ('sending', 'open')`, t.OfferID, th.now.UnixMicro()); err != nil {
+	// A message that is there already came before this, also where the clock has been put back since.
+	if _, err := th.exec(`UPDATE offers SET asked_at = max(?2, coalesce((SELECT received_at FROM messages WHERE person_id = ?3 AND number = ?4), 0))
+		WHERE id = ?1 AND state IN ('sending', 'open')`, t.OfferID, th.now.UnixMicro(), th.personID, th.messages); err != nil {
 		return err
 	}
 	n, err := th.exec(`UPDATE offers SET state = 'open', shown_at = coalesce(shown_at, ?2), expires_at = coalesce(shown_at, ?2) + ttl_us

@@ -381,6 +381,14 @@ func conditions() []condition {
 			w.agentSays(p, "Shall I email your sister a happy birthday?")
 			return crossing(w.shown(p), w.says(p, "yes"))
 		}},
+		{"Invariant09_SaidBeforeItWasShownAndTheClockPutBack", "consume.min_read", offers.WhyTooSoon, func(w *world) offers.ConsumeRequest {
+			p := w.person(gate.TierOwner)
+			m := w.says(p, "yes")
+			w.Advance(-time.Minute)
+			o := w.propose(w.proposal(p))
+			w.sendAll()
+			return yes(w.offer(o.ID), m)
+		}},
 		{"Invariant09_TextsCrossed", "consume.crossed", offers.WhyCrossed, func(w *world) offers.ConsumeRequest {
 			p := w.person(gate.TierOwner)
 			w.withdraw(w.shown(p))
