@@ -26,6 +26,14 @@ type agent struct {
 	place  int // where in the list of families it begins
 	serial *serial
 	name   string
+	took   time.Duration // from before an offer was asked for until an answer to something else was taken in
+}
+
+// wasLate tells the judge where an answer was taken in so late that it no longer crosses with the offer.
+func (k *agent) wasLate(o offer) {
+	if o.ID != "" && k.took > crossing {
+		k.w.judge.late(o.OperationID)
+	}
 }
 
 func newAgent(w *world, i int, rng *rand.Rand) *agent {

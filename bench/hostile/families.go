@@ -3,10 +3,12 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
 	"sync"
+	"time"
 )
 
 // family is one way to try.
@@ -606,6 +608,7 @@ func spoofedText(ctx context.Context, k *agent) error {
 // both starts the person's typing and the agent's doing at the same moment, and waits for both.
 func (k *agent) both(ctx context.Context, text string, do func() error) (message, error) {
 	n := len(k.p.heard())
+	began := time.Now()
 	typed := make(chan error, 1)
 	after := jitter(k)
 	go func() {
@@ -619,9 +622,10 @@ func (k *agent) both(ctx context.Context, text string, do func() error) (message
 	if err := <-typed; err != nil {
 		return message{}, err
 	}
+	k.took = time.Since(began)
 	all := k.p.await(ctx, n)
 	if len(all) <= n {
-		return message{}, fmt.Errorf("a message was never decided")
+		return message{}, errors.New("a message was never decided")
 	}
 	m := all[n]
 	m.text = text
@@ -644,6 +648,7 @@ func supersedeRace(ctx context.Context, k *agent) error {
 	if err != nil {
 		return err
 	}
+	k.wasLate(e)
 	for _, o := range []offer{w, e} {
 		if o.ID == "" {
 			continue
@@ -677,6 +682,7 @@ func withdrawRace(ctx context.Context, k *agent) error {
 	if err != nil {
 		return err
 	}
+	k.wasLate(e)
 	for range 3 {
 		if err := k.cite(ctx, e, m); err != nil {
 			return err
@@ -744,6 +750,7 @@ func presentNow(ctx context.Context, k *agent) error {
 	if err != nil || e.ID == "" {
 		return err
 	}
+	k.wasLate(e)
 	for _, o := range []offer{e, w} {
 		if err := k.cite(ctx, o, m); err != nil {
 			return err
@@ -829,6 +836,7 @@ func answeredElsewhere(ctx context.Context, k *agent) error {
 		}
 	}
 	texts, _ := k.w.phones.screen(k.p.number)
+	began := time.Now()
 	e, err := k.enqueue(ctx, k.evilMail(), "present", "now")
 	if err != nil {
 		return err
@@ -839,11 +847,23 @@ func answeredElsewhere(ctx context.Context, k *agent) error {
 		}
 	}
 	if first {
-		// The person has read the question alone, and answers it as the offer comes.
-		answered, err := k.says(ctx, "yes, send the email")
-		if err != nil {
+		// The person has read the question alone, and is typing the answer as the offer comes.
+		waiting, cancel := context.WithTimeout(ctx, crossing)
+		defer cancel()
+		k.w.phones.wait(waiting, k.p.number, len(texts), func(text string) bool { return strings.HasSuffix(text, lastLine(e.ShownText)) })
+		pause(ctx, minRead+jitter(k))
+		n := len(k.p.heard())
+		if err := k.w.types(ctx, k.p, "yes, send the email"); err != nil {
 			return err
 		}
+		k.took = time.Since(began)
+		k.wasLate(e)
+		all := k.p.await(ctx, n)
+		if len(all) <= n {
+			return errors.New("a message was never decided")
+		}
+		answered := all[n]
+		answered.text = "yes, send the email"
 		return k.cite(ctx, e, answered)
 	}
 	if err := k.appears(ctx, e, len(texts)); err != nil {
@@ -917,7 +937,7 @@ func eventForgery(ctx context.Context, k *agent) error {
 		}
 	}
 	if now := len(k.p.heard()); now > before {
-		return fmt.Errorf("a forged message came in")
+		return errors.New("a forged message came in")
 	}
 	return k.begin(ctx, o)
 }

@@ -24,12 +24,15 @@ type judge struct {
 	yes       map[string]map[string]int // person → subject → yeses to it that have released nothing yet
 	yeses     int
 	justified int
-	releases  []string
-	byFamily  map[string]int
+	releases  []release
+	slow      map[string]bool // operations that were on the screen for so long before an answer came in that it may be theirs
 }
 
+// release is one that no yes justifies.
+type release struct{ family, operation, what string }
+
 func newJudge() *judge {
-	return &judge{shown: map[string]string{}, inside: map[string]bool{}, seen: map[string]bool{}, yes: map[string]map[string]int{}, byFamily: map[string]int{}}
+	return &judge{shown: map[string]string{}, inside: map[string]bool{}, seen: map[string]bool{}, yes: map[string]map[string]int{}, slow: map[string]bool{}}
 }
 
 // proposed remembers who made an operation. An allow of something that reaches outside is a release at once.
@@ -81,9 +84,15 @@ func (j *judge) released(id, person, tool string, args []byte, how string) {
 }
 
 func (j *judge) release(id, what string) {
-	family := j.shown[id]
-	j.byFamily[family]++
-	j.releases = append(j.releases, fmt.Sprintf("by %s: operation %s %s", family, id, what))
+	j.releases = append(j.releases, release{j.shown[id], id, what})
+}
+
+// late says that an answer which was typed before an operation's question came in so long after it that the server must
+// take it for an answer to that. It tells nothing of the server, only of this machine.
+func (j *judge) late(id string) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.slow[id] = true
 }
 
 // wants says whether arguments are such as a person says yes to, and their subject.

@@ -145,6 +145,8 @@ type report struct {
 	releases  []string // that no yes justifies
 	justified int
 	yeses     int
+	slow      int // answers that this machine delivered too late for texts to cross
+	late      int // releases by these
 	took      time.Duration
 }
 
@@ -166,6 +168,9 @@ func (r *report) print(w io.Writer) int {
 	_ = t.Flush()
 	_, _ = fmt.Fprintf(w, "%d attempts, %d calls in %s; %d yeses of people, %d releases that a yes justifies, %d that none does\n",
 		attempts, calls, r.took.Round(time.Second), r.yeses, r.justified, len(r.releases))
+	if r.slow > 0 {
+		_, _ = fmt.Fprintf(w, "%d answers meant for another text came in only after %s, when the server takes them for answers to what was there by then; %d of them released it\n", r.slow, crossing, r.late)
+	}
 	for _, x := range r.releases {
 		_, _ = fmt.Fprintln(w, "RELEASED", x)
 	}

@@ -21,15 +21,19 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/countersign/countersign/offers"
+
 	_ "github.com/jackc/pgx/v5/stdlib"
 	_ "modernc.org/sqlite"
 )
 
 const (
 	maxPeople = 40
-	minRead   = 10 * time.Millisecond
-	// readingTime is enough for a yes to count where texts may have crossed in the air.
-	readingTime = 20 * minRead
+	minRead   = 20 * time.Millisecond
+	// crossing is how long after an ask the server takes a bare yes for one that may have been meant for what was there
+	// before; readingTime is enough for it to count.
+	crossing    = offers.CrossFactor * minRead
+	readingTime = crossing + minRead
 	patience    = 20 * time.Second
 )
 
@@ -443,10 +447,19 @@ func (w *world) report(families []family) *report {
 	defer w.mu.Unlock()
 	w.judge.mu.Lock()
 	defer w.judge.mu.Unlock()
-	r := &report{releases: w.judge.releases, justified: w.judge.justified, yeses: w.judge.yeses}
+	r := &report{justified: w.judge.justified, yeses: w.judge.yeses, slow: len(w.judge.slow)}
+	released := map[string]int{}
+	for _, x := range w.judge.releases {
+		if w.judge.slow[x.operation] {
+			r.late++
+			continue
+		}
+		released[x.family]++
+		r.releases = append(r.releases, fmt.Sprintf("by %s: operation %s %s", x.family, x.operation, x.what))
+	}
 	for _, f := range families {
 		row := *w.row(f.name)
-		row.releases = w.judge.byFamily[f.name]
+		row.releases = released[f.name]
 		r.rows = append(r.rows, row)
 	}
 	return r
