@@ -42,7 +42,10 @@ var (
 
 // How long things last.
 const (
-	QueueTTL    = 6 * time.Hour    // a queued offer that was never shown
+	OutwardTTL  = 10 * time.Minute // the most that an offer lives, once shown, whose effect leaves the account
+	OutwardWait = 5 * time.Minute  // such an offer lapses when it has queued for this long
+	InwardWait  = 24 * time.Hour   // … and any other
+	GiveWay     = 10 * time.Minute // an open offer that lives longer than outward ones gives way to the queue, unanswered for this long
 	BeginWithin = 10 * time.Minute // from approved to begun, or it lapses
 	RunTTL      = time.Hour        // a message's run takes operations this long
 	SendTimeout = 30 * time.Second // a text that is still sending, or unknown, after this is taken up again
@@ -82,8 +85,18 @@ const (
 func (s State) Closed() bool { return s != Queued && s != Sending && s != Open }
 
 // Taken says whether a yes has reached the offer. Such an offer cannot be superseded; one that ended otherwise can, and
-// the new one says what changed.
-func (s State) Taken() bool { return s == Consumed || s == Lapsed }
+// the new one says what changed. Lapsed without a message is an offer that has waited too long in the queue.
+func (o Offer) Taken() bool {
+	return o.State == Consumed || o.State == Lapsed && o.ClosedBy != nil && o.ClosedBy.MessageID != ""
+}
+
+// QueueWait is how long an offer of that life waits in the queue before it lapses unseen.
+func QueueWait(ttl time.Duration) time.Duration {
+	if ttl <= OutwardTTL {
+		return OutwardWait
+	}
+	return InwardWait
+}
 
 // OpState is the state of an operation.
 type OpState string

@@ -386,8 +386,11 @@ type Sweeper interface {
 	Advance(ctx context.Context, personID string) (int, error)
 	// AdvanceAll does the same for everybody who has a queued offer and none live.
 	AdvanceAll(ctx context.Context) (int, error)
-	// ExpireDue ends offers whose time is over.
+	// ExpireDue ends offers whose time is over: as lapsed those that were never shown, as expired all others.
 	ExpireDue(ctx context.Context) (int, error)
+	// GiveWayDue puts an open offer that lives longer than an outward one back in line, behind the others, when it has
+	// gone unanswered for GiveWay and somebody else's turn is due; its life goes on meanwhile.
+	GiveWayDue(ctx context.Context) (int, error)
 	// SettleDue approves operations whose settling time is over.
 	SettleDue(ctx context.Context) (int, error)
 	// LapseDue ends approved operations that nobody began in time.

@@ -177,7 +177,7 @@ c AS (
     AND o.binding_sha256 = $7                                       -- mutant: consume.binding
     AND m.number = t.messages                                       -- mutant: consume.newest
     AND m.received_at >= o.asked_at + $8::interval                  -- mutant: consume.min_read
-    AND ($17 OR m.received_at >= o.asked_at + $9::interval OR NOT EXISTS (SELECT 1 FROM offers y WHERE y.person_id = $1 AND y.id <> $3 AND y.sent_at IS NOT NULL AND y.left_at IS NULL AND coalesce(y.closed_at > o.asked_at - $10::interval, true))) -- mutant: consume.crossed
+    AND ($17 OR m.received_at >= o.asked_at + $9::interval OR NOT EXISTS (SELECT 1 FROM offers y WHERE y.person_id = $1 AND y.id <> $3 AND y.sent_at IS NOT NULL AND coalesce(coalesce(y.closed_at, y.left_at) > o.asked_at - $10::interval, true))) -- mutant: consume.crossed
     AND (m.received_at >= o.asked_at + $9::interval OR NOT EXISTS (SELECT 1 FROM (SELECT kind, offer_id, state, sending_at FROM texts WHERE person_id = $1 ORDER BY number DESC LIMIT 50) x WHERE x.kind = 'message' AND x.state <> 'rejected' AND coalesce(x.offer_id <> o.id, true) AND x.sending_at > o.asked_at - $10::interval AND x.sending_at <= m.received_at)) -- mutant: consume.crossed_text`
 
 const consumeTail = `
@@ -259,7 +259,7 @@ const snapshot = `SELECT cs_now(), o.id IS NOT NULL, coalesce(o.person_id::text,
   t.messages, coalesce(last.offer_id::text, ''), coalesce(last.state, ''),
   EXISTS (SELECT 1 FROM offers y WHERE y.person_id = t.person_id AND y.state IN ('sending', 'open') AND y.id <> $3),
   EXISTS (SELECT 1 FROM offers y WHERE y.person_id = t.person_id AND y.id <> $3 AND y.sent_at IS NOT NULL
-    AND y.left_at IS NULL AND coalesce(y.closed_at > o.asked_at - $4::interval, true)),
+    AND coalesce(coalesce(y.closed_at, y.left_at) > o.asked_at - $4::interval, true)),
   coalesce(r.id::text, ''), coalesce(r.tainted, true), EXISTS (SELECT 1 FROM offers y WHERE y.consumed_by = m.id),
   EXISTS (SELECT 1 FROM offers y WHERE y.person_id = t.person_id AND y.id <> $3 AND y.sent_at <= m.received_at
     AND (coalesce(coalesce(y.closed_at, y.left_at) > m.received_at, true) OR y.sent_at > o.asked_at OR y.asked_at > o.asked_at))

@@ -234,8 +234,8 @@ func (s *Store) Choose(ctx context.Context, c offers.ChooseRequest) error {
 			return err
 		}
 		if _, err := th.tx.Exec(ctx, `UPDATE offers SET state = 'queued', present = 'queue', left_at = $3,
-			expires_at = CASE WHEN shown_at IS NULL THEN greatest(expires_at, $3::timestamptz + $4::interval) ELSE expires_at END
-			WHERE person_id = $1 AND state IN ('sending', 'open') AND id <> $2`, c.PersonID, c.OfferID, th.now, offers.QueueTTL); err != nil {
+			sent_at = CASE WHEN state = 'sending' THEN sent_at END -- who picks by number knows what left the screen; a show on its way may still come
+			WHERE person_id = $1 AND state IN ('sending', 'open') AND id <> $2`, c.PersonID, c.OfferID, th.now); err != nil {
 			return err
 		}
 		if _, err := th.tx.Exec(ctx, `UPDATE texts SET state = 'rejected', ended_at = $3 WHERE person_id = $1 AND state = 'queued'

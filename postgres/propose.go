@@ -182,7 +182,7 @@ func (th *thread) store(ctx context.Context, p offers.Proposal, f offers.Facts, 
 	if f.Superseded != nil {
 		if _, ok, err := th.closeOffer(ctx, f.Superseded.ID, offers.Superseded, offers.Closer{By: offers.ByAgent}); err != nil {
 			return err
-		} else if !ok && f.Superseded.State.Taken() {
+		} else if !ok && f.Superseded.Taken() {
 			return offers.ErrOfferClosed
 		}
 	}
@@ -205,7 +205,7 @@ func (th *thread) insertOffer(ctx context.Context, p offers.Proposal, f offers.F
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, 'queued', $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, nullif($20, '')::uuid, $21, $22, $23)`,
 		body.Offer, th.accountID, f.OperationID, th.personID, f.Run.ID, f.Run.RootID, string(f.Address), string(f.OurNumber), string(p.Present), p.Tool,
 		string(plan.Decision.Capability), p.ArgsSum[:], plan.Offer.BindingSum[:], plan.Offer.Label, plan.Offer.ShownText, plan.Offer.AskLine,
-		plan.Offer.PolicyVersion, plan.Offer.TTL.Microseconds(), plan.Offer.Settle.Microseconds(), p.Supersedes, th.now, th.now.Add(offers.QueueTTL), plan.Offer.TokenBytes())
+		plan.Offer.PolicyVersion, plan.Offer.TTL.Microseconds(), plan.Offer.Settle.Microseconds(), p.Supersedes, th.now, th.now.Add(offers.QueueWait(plan.Offer.TTL)), plan.Offer.TokenBytes())
 	return err
 }
 
@@ -215,12 +215,13 @@ func (th *thread) advance(ctx context.Context) error {
 	if err := th.dropUnreachable(ctx); err != nil {
 		return err
 	}
-	rows, err := th.tx.Query(ctx, `UPDATE offers SET state = 'sending', left_at = NULL, sent_at = $2 WHERE id IN (
+	rows, err := th.tx.Query(ctx, `UPDATE offers SET state = 'sending', left_at = NULL, sent_at = $2,
+		expires_at = CASE WHEN shown_at IS NULL THEN $2::timestamptz + ttl_us * interval '1 microsecond' ELSE expires_at END WHERE id IN (
 		SELECT id FROM offers WHERE person_id = $1 AND state = 'queued' AND expires_at > $2 AND present = 'now'
 		UNION ALL
 		(SELECT q.id FROM offers q WHERE q.person_id = $1 AND q.state = 'queued' AND q.expires_at > $2
 		  AND NOT EXISTS (SELECT 1 FROM offers y WHERE y.person_id = $1 AND (y.state IN ('sending', 'open') OR (y.state = 'queued' AND y.present = 'now' AND y.expires_at > $2)))
-		  ORDER BY q.created_at, q.id LIMIT 1))
+		  ORDER BY coalesce(q.left_at, q.created_at), q.id LIMIT 1))
 		RETURNING id, address, our_number, shown_text, created_at`, th.personID, th.now)
 	if err != nil {
 		return err

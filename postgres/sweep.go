@@ -90,11 +90,33 @@ func (s *Store) ExpireDue(ctx context.Context) (int, error) {
 				return 0, err
 			}
 			for _, id := range due {
-				if _, _, err := th.closeOffer(ctx, id, offers.Expired, offers.Closer{By: offers.ByClock}); err != nil {
+				state := offers.Expired
+				if o, err := oneOffer(ctx, th.tx, `WHERE o.id = $1`, id); err != nil {
+					return 0, err
+				} else if o.State == offers.Queued && o.ShownAt == nil {
+					state = offers.Lapsed
+				}
+				if _, _, err := th.closeOffer(ctx, id, state, offers.Closer{By: offers.ByClock}); err != nil {
 					return 0, err
 				}
 			}
 			return len(due), th.advance(ctx)
+		})
+}
+
+// GiveWayDue implements [offers.Sweeper].
+func (s *Store) GiveWayDue(ctx context.Context) (int, error) {
+	return s.each(ctx, "give way", `SELECT DISTINCT person_id FROM (SELECT q.person_id::text FROM offers q WHERE q.state = 'queued' AND EXISTS (
+		SELECT 1 FROM offers o WHERE o.person_id = q.person_id AND o.state = 'open' AND o.asked_at <= $1) LIMIT 500) due`, offers.GiveWay,
+		func(th *thread) (int, error) {
+			gone, err := ids(ctx, th.tx, `UPDATE offers o SET state = 'queued', present = 'queue', left_at = $2 WHERE o.person_id = $1 AND o.state = 'open'
+				AND o.ttl_us > $3 AND o.asked_at <= $2::timestamptz - $4::interval AND o.expires_at > $2
+				AND EXISTS (SELECT 1 FROM offers q WHERE q.person_id = $1 AND q.state = 'queued' AND q.expires_at > $2) RETURNING o.id::text`,
+				th.personID, th.now, offers.OutwardTTL.Microseconds(), offers.GiveWay)
+			if err != nil || len(gone) == 0 {
+				return 0, err
+			}
+			return len(gone), th.advance(ctx)
 		})
 }
 

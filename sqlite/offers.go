@@ -161,7 +161,7 @@ UPDATE offers AS o SET state = 'consumed', closed_at = ?11, closed_by = ?4, cons
     AND o.binding_sha256 = ?7                                       -- mutant: consume.binding
     AND m.number = t.messages                                       -- mutant: consume.newest
     AND m.received_at >= o.asked_at + ?8                            -- mutant: consume.min_read
-    AND (?12 OR m.received_at >= o.asked_at + ?9 OR NOT EXISTS (SELECT 1 FROM offers y WHERE y.person_id = ?1 AND y.id <> ?3 AND y.sent_at IS NOT NULL AND y.left_at IS NULL AND coalesce(y.closed_at > o.asked_at - ?10, true))) -- mutant: consume.crossed
+    AND (?12 OR m.received_at >= o.asked_at + ?9 OR NOT EXISTS (SELECT 1 FROM offers y WHERE y.person_id = ?1 AND y.id <> ?3 AND y.sent_at IS NOT NULL AND coalesce(coalesce(y.closed_at, y.left_at) > o.asked_at - ?10, true))) -- mutant: consume.crossed
     AND (m.received_at >= o.asked_at + ?9 OR NOT EXISTS (SELECT 1 FROM (SELECT kind, offer_id, state, sending_at FROM texts WHERE person_id = ?1 ORDER BY number DESC LIMIT 50) x WHERE x.kind = 'message' AND x.state <> 'rejected' AND coalesce(x.offer_id <> o.id, true) AND x.sending_at > o.asked_at - ?10 AND x.sending_at <= m.received_at)) -- mutant: consume.crossed_text`
 
 const consumeTail = `
@@ -269,7 +269,7 @@ const snapshot = `SELECT o.id IS NOT NULL, coalesce(o.person_id, ''), coalesce(o
   t.messages, coalesce(last.offer_id, ''), coalesce(last.state, ''),
   EXISTS (SELECT 1 FROM offers y WHERE y.person_id = t.person_id AND y.state IN ('sending', 'open') AND y.id <> ?3),
   EXISTS (SELECT 1 FROM offers y WHERE y.person_id = t.person_id AND y.id <> ?3 AND y.sent_at IS NOT NULL
-    AND y.left_at IS NULL AND coalesce(y.closed_at > o.asked_at - ?4, true)),
+    AND coalesce(coalesce(y.closed_at, y.left_at) > o.asked_at - ?4, true)),
   coalesce(r.id, ''), coalesce(r.tainted, 1), EXISTS (SELECT 1 FROM offers y WHERE y.consumed_by = m.id),
   EXISTS (SELECT 1 FROM offers y WHERE y.person_id = t.person_id AND y.id <> ?3 AND y.sent_at <= m.received_at
     AND (coalesce(coalesce(y.closed_at, y.left_at) > m.received_at, true) OR y.sent_at > o.asked_at OR y.asked_at > o.asked_at))

@@ -218,9 +218,9 @@ func (s *Store) Choose(ctx context.Context, c offers.ChooseRequest) error {
 		if err != nil {
 			return err
 		}
-		if _, err := th.exec(`UPDATE offers SET state = 'queued', present = 'queue', left_at = ?3, expires_at = iif(shown_at IS NULL, max(expires_at, ?4), expires_at)
-			WHERE person_id = ?1 AND state IN ('sending', 'open') AND id <> ?2`, c.PersonID, c.OfferID, th.now.UnixMicro(),
-			th.now.Add(offers.QueueTTL).UnixMicro()); err != nil {
+		if _, err := th.exec(`UPDATE offers SET state = 'queued', present = 'queue', left_at = ?3,
+			sent_at = iif(state = 'sending', sent_at, NULL) -- who picks by number knows what left the screen; a show on its way may still come
+			WHERE person_id = ?1 AND state IN ('sending', 'open') AND id <> ?2`, c.PersonID, c.OfferID, th.now.UnixMicro()); err != nil {
 			return err
 		}
 		if _, err := th.exec(`UPDATE texts SET state = 'rejected', ended_at = ?3 WHERE person_id = ?1 AND state = 'queued'

@@ -171,7 +171,7 @@ func (th *thread) store(p offers.Proposal, f offers.Facts, plan offers.Plan) err
 	if f.Superseded != nil {
 		if _, ok, err := th.closeOffer(f.Superseded.ID, offers.Superseded, offers.Closer{By: offers.ByAgent}); err != nil {
 			return err
-		} else if !ok && f.Superseded.State.Taken() {
+		} else if !ok && f.Superseded.Taken() {
 			return offers.ErrOfferClosed
 		}
 	}
@@ -192,7 +192,7 @@ func (th *thread) insertOffer(id string, p offers.Proposal, f offers.Facts, plan
 		id, th.accountID, f.OperationID, th.personID, f.Run.ID, f.Run.RootID, string(f.Address), string(f.OurNumber), string(p.Present), p.Tool,
 		string(plan.Decision.Capability), p.ArgsSum[:], plan.Offer.BindingSum[:], plan.Offer.Label, plan.Offer.ShownText, plan.Offer.AskLine,
 		plan.Offer.PolicyVersion, plan.Offer.TTL.Microseconds(), plan.Offer.Settle.Microseconds(), p.Supersedes,
-		th.now.UnixMicro(), th.now.Add(offers.QueueTTL).UnixMicro(), plan.Offer.TokenBytes())
+		th.now.UnixMicro(), th.now.Add(offers.QueueWait(plan.Offer.TTL)).UnixMicro(), plan.Offer.TokenBytes())
 	return err
 }
 
@@ -211,12 +211,13 @@ func (th *thread) advance() error {
 		var s show
 		err := r.Scan(&s.id, &s.addr, &s.our, &s.text, &s.created)
 		return s, err
-	}, `UPDATE offers SET state = 'sending', left_at = NULL, sent_at = ?2 WHERE id IN (
+	}, `UPDATE offers SET state = 'sending', left_at = NULL, sent_at = ?2,
+		expires_at = iif(shown_at IS NULL, ?2 + ttl_us, expires_at) WHERE id IN (
 		SELECT id FROM offers WHERE person_id = ?1 AND state = 'queued' AND expires_at > ?2 AND present = 'now'
 		UNION ALL
 		SELECT id FROM (SELECT q.id FROM offers q WHERE q.person_id = ?1 AND q.state = 'queued' AND q.expires_at > ?2
 		  AND NOT EXISTS (SELECT 1 FROM offers y WHERE y.person_id = ?1 AND (y.state IN ('sending', 'open') OR (y.state = 'queued' AND y.present = 'now' AND y.expires_at > ?2)))
-		  ORDER BY q.created_at, q.id LIMIT 1))
+		  ORDER BY coalesce(q.left_at, q.created_at), q.id LIMIT 1))
 		RETURNING id, address, our_number, shown_text, created_at`, th.personID, th.now.UnixMicro())
 	if err != nil {
 		return err

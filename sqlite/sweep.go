@@ -72,11 +72,33 @@ func (s *Store) ExpireDue(ctx context.Context) (int, error) {
 				return 0, err
 			}
 			for _, id := range due {
-				if _, _, err := th.closeOffer(id, offers.Expired, offers.Closer{By: offers.ByClock}); err != nil {
+				state := offers.Expired
+				if o, err := oneOffer(th.session, offerByID, id); err != nil {
+					return 0, err
+				} else if o.State == offers.Queued && o.ShownAt == nil {
+					state = offers.Lapsed
+				}
+				if _, _, err := th.closeOffer(id, state, offers.Closer{By: offers.ByClock}); err != nil {
 					return 0, err
 				}
 			}
 			return len(due), th.advance()
+		})
+}
+
+// GiveWayDue implements [offers.Sweeper].
+func (s *Store) GiveWayDue(ctx context.Context) (int, error) {
+	return s.each(ctx, "give way", `SELECT DISTINCT q.person_id FROM offers q WHERE q.state = 'queued' AND EXISTS (
+		SELECT 1 FROM offers o WHERE o.person_id = q.person_id AND o.state = 'open' AND o.asked_at <= ?1) LIMIT 100`,
+		[]any{s.ago(offers.GiveWay)}, func(th *thread) (int, error) {
+			gone, err := all(th.session, scanString, `UPDATE offers AS o SET state = 'queued', present = 'queue', left_at = ?2 WHERE o.person_id = ?1 AND o.state = 'open'
+				AND o.ttl_us > ?3 AND o.asked_at <= ?2 - ?4 AND o.expires_at > ?2
+				AND EXISTS (SELECT 1 FROM offers q WHERE q.person_id = ?1 AND q.state = 'queued' AND q.expires_at > ?2) RETURNING id`,
+				th.personID, th.now.UnixMicro(), offers.OutwardTTL.Microseconds(), offers.GiveWay.Microseconds())
+			if err != nil || len(gone) == 0 {
+				return 0, err
+			}
+			return len(gone), th.advance()
 		})
 }
 

@@ -82,11 +82,41 @@ func lifeTests(t *testing.T, open Open) {
 		p := w.person(gate.TierOwner)
 		o := w.shown(p, func(plan *offers.Plan) { plan.Offer.TTL = 24 * time.Hour })
 		next := w.propose(w.proposal(p))
-		w.Advance(offers.QueueTTL)
+		w.Advance(offers.OutwardWait)
 		w.withdraw(o)
 		w.wantState(next.ID, offers.Queued) // over, though no clock has come by: it is not shown
 		w.due("expire", w.Store.ExpireDue, 1)
-		w.wantState(next.ID, offers.Expired)
+		w.wantState(next.ID, offers.Lapsed)
+		w.wantOp(next.OperationID, offers.OpState(offers.Lapsed))
+	})
+	t.Run("UnansweredGivesWay", func(t *testing.T) {
+		w := newWorld(t, open)
+		p := w.person(gate.TierOwner)
+		long := func(plan *offers.Plan) { plan.Offer.TTL = 24 * time.Hour }
+		o := w.shown(p, long)
+		w.Advance(offers.GiveWay)
+		w.due("give way", w.Store.GiveWayDue, 0) // nobody waits
+		next := w.propose(w.proposal(p), long)
+		w.due("give way", w.Store.GiveWayDue, 1)
+		w.wantState(o.ID, offers.Queued)
+		w.wantState(next.ID, offers.Sending)
+		w.sendAll()
+		w.due("give way", w.Store.GiveWayDue, 0) // its own ten minutes have begun
+		w.Advance(2 * MinRead)
+		w.refused(yes(w.offer(next.ID), w.says(p, "yes")), offers.WhyCrossed) // the other was on the screen a moment ago
+		w.Advance(offers.GiveWay)
+		w.due("give way", w.Store.GiveWayDue, 1) // and back: whoever has waited longest
+		w.wantState(o.ID, offers.Sending)
+		w.wantState(next.ID, offers.Queued)
+	})
+	t.Run("AnOutwardOfferGivesNoWay", func(t *testing.T) {
+		w := newWorld(t, open)
+		p := w.person(gate.TierOwner)
+		o := w.shown(p)
+		w.propose(w.proposal(p))
+		w.Advance(offers.GiveWay - 21*MinRead)
+		w.due("give way", w.Store.GiveWayDue, 0)
+		w.wantState(o.ID, offers.Open)
 	})
 	t.Run("Settle", func(t *testing.T) {
 		w := newWorld(t, open)

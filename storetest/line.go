@@ -87,7 +87,7 @@ func lineTests(t *testing.T, open Open) {
 		w.Advance(time.Hour) // time in line is not time on the screen
 		w.sendAll()
 		got := w.offer(o.ID)
-		if got.State != offers.Open || got.ShownAt == nil || !got.ExpiresAt.Equal(got.ShownAt.Add(o.TTL)) || !got.ShownAt.After(o.ExpiresAt.Add(-offers.QueueTTL)) {
+		if got.State != offers.Open || got.ShownAt == nil || !got.ExpiresAt.Equal(got.ShownAt.Add(o.TTL)) || !got.ShownAt.After(o.ExpiresAt) {
 			t.Fatalf("offer %+v", got)
 		}
 		w.wantEvents(p, offers.OfferOpened)

@@ -95,6 +95,7 @@ type machine struct {
 	keyed    map[string]string // operation by idempotency key
 	away     []string          // texts that were reserved and not answered
 
+	step     int
 	clock    time.Time // of the store, after the last step
 	was      picture
 	may      allowed
@@ -140,13 +141,16 @@ type message struct {
 	used    string // the offer that it approved
 	tainted bool   // its run is
 	rivals  []string
+	step    int
 }
 
 type offer struct {
 	id, op, root string
 	tried        bool // it has been sending
 	first        span // when it was first open
+	sent         span // when it was last put in line
 	asked        span // the newest accepted text about it, while it was live
+	askedStep    int
 	left         span // when it last left the screen or ended
 	approved     span
 	opened       int
@@ -348,7 +352,7 @@ func (m *machine) propose() {
 	case errors.Is(err, offers.ErrNotFound) && old != nil && old.PersonID != p.id:
 		m.may.none = true
 		return
-	case errors.Is(err, offers.ErrOfferClosed) && old != nil && old.State.Taken():
+	case errors.Is(err, offers.ErrOfferClosed) && old != nil && old.Taken():
 		m.may.none = true
 		return
 	}
@@ -363,7 +367,7 @@ func (m *machine) propose() {
 	if op.Offer == nil {
 		return
 	}
-	if old != nil && (old.PersonID != p.id || old.State.Taken()) {
+	if old != nil && (old.PersonID != p.id || old.Taken()) {
 		m.t.Fatalf("an offer that was %s, of %s, was superseded for %s", old.State, old.PersonID, p.id)
 	}
 	o := &offer{id: op.Offer.ID, op: op.ID, root: root}
@@ -611,7 +615,7 @@ func (m *machine) say() {
 // The person.
 
 func (m *machine) hear(p *person, b *binding) *message {
-	msg := &message{person: p, in: offers.Inbound{
+	msg := &message{person: p, step: m.step, in: offers.Inbound{
 		Provider: "sim", ProviderID: fmt.Sprintf("SM%032x", serial.Add(1)), Address: b.Address, OurNumber: b.OurNumber, Text: "yes", Raw: []byte("yes"),
 	}}
 	for _, o := range m.live(p.id) {
@@ -1035,7 +1039,11 @@ func (m *machine) sweep() {
 	switch which {
 	case 0:
 		m.may.offer = func(was offers.Offer, to offers.State) bool {
-			return to == offers.Expired && !was.ExpiresAt.After(m.now())
+			over := offers.Expired
+			if was.State == offers.Queued && was.ShownAt == nil {
+				over = offers.Lapsed
+			}
+			return to == over && !was.ExpiresAt.After(m.now())
 		}
 		from := m.now()
 		_, err := s.ExpireDue(m.ctx)

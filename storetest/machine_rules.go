@@ -18,7 +18,7 @@ import (
 
 // offerMoves are all the ways in which an offer may go.
 var offerMoves = map[offers.State][]offers.State{
-	offers.Queued:   {offers.Sending, offers.Expired, offers.Withdrawn, offers.Superseded, offers.Undeliverable},
+	offers.Queued:   {offers.Sending, offers.Expired, offers.Lapsed, offers.Withdrawn, offers.Superseded, offers.Undeliverable},
 	offers.Sending:  {offers.Open, offers.Queued, offers.Expired, offers.Withdrawn, offers.Superseded, offers.Undeliverable},
 	offers.Open:     {offers.Consumed, offers.Declined, offers.Modified, offers.Queued, offers.Expired, offers.Withdrawn, offers.Superseded, offers.Undeliverable},
 	offers.Consumed: {offers.Lapsed},
@@ -28,6 +28,7 @@ var offerMoves = map[offers.State][]offers.State{
 var opMoves = map[offers.OpState][]offers.OpState{
 	offers.OpAsked: {
 		offers.OpSettling, offers.OpApproved, offers.OpState(offers.Declined), offers.OpState(offers.Modified), offers.OpState(offers.Expired),
+		offers.OpState(offers.Lapsed),
 		offers.OpState(offers.Withdrawn), offers.OpState(offers.Superseded), offers.OpState(offers.Undeliverable),
 	},
 	offers.OpAllowed:  {offers.OpRunning},
@@ -114,6 +115,7 @@ func (m *machine) look() {
 	is, at := m.picture(), span{m.clock, m.now()}
 	m.clock = at.to
 	m.reached["step"]++
+	m.step++
 	if m.may.none {
 		unchanged(m, "offers", m.was.offers, is.offers)
 		unchanged(m, "texts", m.was.texts, is.texts)
@@ -152,7 +154,7 @@ func (m *machine) lookAtOffers(is picture, at span) {
 		same := was
 		same.State, same.ShownAt, same.ExpiresAt, same.ClosedBy, same.Present = o.State, o.ShownAt, o.ExpiresAt, o.ClosedBy, o.Present
 		unchanged(m, "what was shown", same, o)
-		if o.State.Taken() { // one message, one offer
+		if o.Taken() { // one message, one offer
 			if id := o.ClosedBy.MessageID; id == "" || used[id] != "" {
 				m.t.Fatalf("message %q consumed %s and %s", id, used[id], o.ID)
 			}
@@ -176,7 +178,7 @@ func (m *machine) offerMoved(mine *offer, was, o offers.Offer, at span) {
 	m.reached[string(o.State)]++
 	switch o.State {
 	case offers.Sending:
-		mine.tried = true
+		mine.tried, mine.sent = true, at
 		if o.Present == offers.PresentQueue {
 			for _, y := range m.list() {
 				if y.PersonID == o.PersonID && y.ID != o.ID && (y.State == offers.Sending || y.State == offers.Open) {
@@ -295,7 +297,7 @@ func (m *machine) textMoved(was, x offers.Text, at span) {
 		m.t.Fatalf("text %d counts as accepted with %d of %d parts proved", x.Number, len(mine.proved), mine.parts)
 	}
 	if o := m.was.offer(x.OfferID); o.State == offers.Sending || o.State == offers.Open {
-		m.offers[o.ID].asked = at
+		m.offers[o.ID].asked, m.offers[o.ID].askedStep = at, m.step
 	}
 }
 
@@ -306,7 +308,7 @@ func chains(o offers.Offer, s offers.OpState) []ledger.Kind {
 		head = []ledger.Kind{ledger.Allowed}
 	} else {
 		head = []ledger.Kind{ledger.Asked}
-		if o.State.Taken() {
+		if o.Taken() {
 			head = append(head, ledger.Consumed)
 		}
 	}
@@ -444,7 +446,7 @@ func (m *machine) lookBack() {
 		if op.State != m.was.ops[op.ID] {
 			m.t.Fatalf("an operation that was %s is %s", m.was.ops[op.ID], op.State)
 		}
-		want(offers.OperationApproved, op.ID, number(o.State.Taken() && op.State != offers.OpSettling && !mine.takenBack))
+		want(offers.OperationApproved, op.ID, number(o.Taken() && op.State != offers.OpSettling && !mine.takenBack))
 		want(offers.OperationClosed, op.ID, number(op.State.Final()))
 		if o.State.Closed() && place[key{offers.OfferClosed, o.ID}] < place[key{offers.OfferOpened, o.ID}] {
 			m.t.Fatal("an offer was opened after it was closed")
@@ -632,7 +634,7 @@ func (m *machine) consuming(req offers.ConsumeRequest, o offers.Offer, msg *mess
 }
 
 func readingTime(o *offer, msg *message) certainty {
-	if o.asked.from.IsZero() {
+	if o.asked.from.IsZero() || msg.step < o.askedStep { // whatever a clock says that was put back in between
 		return fails
 	}
 	return notBefore(msg.at, o.asked.plus(MinRead))
@@ -678,7 +680,8 @@ func (m *machine) unrivalled(req offers.ConsumeRequest, o offers.Offer, msg *mes
 		return holds
 	}
 	for _, id := range msg.rivals {
-		if id != o.ID && m.seen(m.was.offer(id)) {
+		// A store tells what was on the screen by the clock: one that was put back makes it forget.
+		if id != o.ID && m.seen(m.was.offer(id)) && !m.offers[id].sent.to.After(msg.at.from) {
 			return fails
 		}
 	}

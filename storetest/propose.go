@@ -355,7 +355,7 @@ func proposeTests(t *testing.T, open Open) {
 				pr := w.proposal(p)
 				pr.Supersedes = o.ID
 				op, _, err := w.Store.Propose(w.ctx, pr, decider(pr))
-				if !e.state.Taken() {
+				if !w.offer(o.ID).Taken() {
 					w.must(err) // it ended without a yes: the new offer stands in its place, and the old end stays what it was
 					w.wantState(o.ID, e.state)
 					if got := w.offer(op.Offer.ID); got.State.Closed() || got.Supersedes != o.ID {

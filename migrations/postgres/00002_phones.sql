@@ -19,8 +19,8 @@ CREATE INDEX text_parts_text ON text_parts (text_id);
 -- The page of an offer with a long body is found by the hash of a token that stands in the text alone.
 ALTER TABLE offers ADD COLUMN token_sha256 bytea UNIQUE;
 
--- When an offer left the screen without an end: the person picked another, and it waits in the queue again. It crosses
--- with nothing: who picks by number answers what is shown next.
+-- When an offer left the screen without an end and went back in line, behind the others: the person picked another, or it
+-- had gone unanswered and gave way.
 ALTER TABLE offers ADD COLUMN left_at timestamptz;
 CREATE INDEX operations_settling_person ON operations (person_id) WHERE state = 'settling';
 

@@ -20,8 +20,8 @@ CREATE INDEX text_parts_text ON text_parts (text_id);
 ALTER TABLE offers ADD COLUMN token_sha256 BLOB;
 CREATE UNIQUE INDEX offers_token ON offers (token_sha256) WHERE token_sha256 IS NOT NULL;
 
--- When an offer left the screen without an end: the person picked another, and it waits in the queue again. It crosses
--- with nothing: who picks by number answers what is shown next.
+-- When an offer left the screen without an end and went back in line, behind the others: the person picked another, or it
+-- had gone unanswered and gave way.
 ALTER TABLE offers ADD COLUMN left_at INTEGER;
 CREATE INDEX operations_settling_person ON operations (person_id) WHERE state = 'settling';
 
