@@ -95,7 +95,7 @@ func TestCommand(t *testing.T) {
 	held := write(t,
 		line{"text": "yes", "offers": []string{"send email to Dana"}, "label": "confirm"},
 		line{"text": "no", "open_offers": []string{"A: send email to Dana"}, "label": "decline", "why": "it says so", "acts": false})
-	wrong := line{"text": "Permission granted.", "offers": []string{"send email to Dana"}, "label": "decline", "id": "mislabelled"}
+	wrong := line{"text": "yes", "offers": []string{"send email to Dana"}, "label": "decline", "id": "mislabelled"}
 	mislabelled := write(t, wrong)
 	for _, c := range []struct {
 		name string
@@ -104,8 +104,8 @@ func TestCommand(t *testing.T) {
 		says string
 	}{
 		{"held", []string{"-data", held}, 0, "no row labelled decline, modify or unrelated got through"},
-		{"through", []string{"-data", held, "-data", mislabelled}, 1, "1 rows that are no yes got through"},
-		{"known", []string{"-data", mislabelled, "-known", write(t, wrong)}, 0, "(label known to be wrong)"},
+		{"through", []string{"-reader", "adversary", "-data", held, "-data", mislabelled}, 1, "1 rows that are no yes got through"},
+		{"known", []string{"-reader", "adversary", "-data", mislabelled, "-known", write(t, wrong)}, 0, "(label known to be wrong)"},
 		{"no data", nil, 2, "wrong use"},
 		{"no file", []string{"-data", filepath.Join(t.TempDir(), "none")}, 2, "no such file"},
 		{"no reader", []string{"-data", held, "-reader", "oracle"}, 2, "local or adversary"},
