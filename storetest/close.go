@@ -170,7 +170,7 @@ func closeTests(t *testing.T, open Open) {
 				w := newWorld(t, open)
 				p := w.person(gate.TierOwner)
 				o := w.shown(p)
-				first, second := w.propose(w.proposal(p)), w.propose(w.proposal(p))
+				first, second := w.propose(w.proposal(p), patient), w.propose(w.proposal(p), patient)
 				e.end(w, p, o)
 				w.wantState(o.ID, e.state)
 				w.wantState(first.ID, offers.Sending) // the oldest in the queue comes up, and one alone

@@ -496,6 +496,9 @@ var endings = []struct {
 	}},
 }
 
+// patient makes an offer that waits in the queue for longer than an outward one.
+func patient(plan *offers.Plan) { plan.Offer.TTL = 24 * time.Hour }
+
 func (w *world) close(c offers.CloseRequest) offers.Offer {
 	w.t.Helper()
 	o, err := w.Store.CloseByReply(w.ctx, c)
@@ -580,7 +583,7 @@ func crossedTests(w *world) {
 	two := func(w *world) (people.Person, offers.Offer, offers.Offer) {
 		p := w.person(gate.TierOwner)
 		a := w.shown(p)
-		return p, a, w.propose(w.proposal(p))
+		return p, a, w.propose(w.proposal(p), patient)
 	}
 	w.run("Invariant09_TextsCrossedAfterTheOther", func(w *world) {
 		for _, e := range endings {

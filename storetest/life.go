@@ -64,7 +64,7 @@ func lifeTests(t *testing.T, open Open) {
 	t.Run("Expire", func(t *testing.T) {
 		w := newWorld(t, open)
 		p := w.person(gate.TierOwner)
-		o, next := w.shown(p), w.propose(w.proposal(p))
+		o, next := w.shown(p), w.propose(w.proposal(p), patient)
 		w.due("expire", w.Store.ExpireDue, 0)
 		w.Advance(o.TTL)
 		w.due("expire", w.Store.ExpireDue, 1)
@@ -92,11 +92,10 @@ func lifeTests(t *testing.T, open Open) {
 	t.Run("UnansweredGivesWay", func(t *testing.T) {
 		w := newWorld(t, open)
 		p := w.person(gate.TierOwner)
-		long := func(plan *offers.Plan) { plan.Offer.TTL = 24 * time.Hour }
-		o := w.shown(p, long)
+		o := w.shown(p, patient)
 		w.Advance(offers.GiveWay)
 		w.due("give way", w.Store.GiveWayDue, 0) // nobody waits
-		next := w.propose(w.proposal(p), long)
+		next := w.propose(w.proposal(p), patient)
 		w.due("give way", w.Store.GiveWayDue, 1)
 		w.wantState(o.ID, offers.Queued)
 		w.wantState(next.ID, offers.Sending)
