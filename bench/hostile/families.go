@@ -615,11 +615,8 @@ func (k *agent) both(ctx context.Context, text string, do func() error) (message
 		pause(ctx, after)
 		typed <- k.w.types(ctx, k.p, text)
 	}()
-	if err := do(); err != nil {
-		<-typed
-		return message{}, err
-	}
-	if err := <-typed; err != nil {
+	done := do()
+	if err := errors.Join(done, <-typed); err != nil {
 		return message{}, err
 	}
 	k.took = time.Since(began)

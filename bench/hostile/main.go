@@ -102,7 +102,7 @@ func attack(ctx context.Context, o options) (*report, error) {
 		return nil, err
 	}
 	defer w.close()
-	began := time.Now() //nolint:forbidigo // a measurement, no decision
+	began := time.Now()
 	following, stop := context.WithCancel(ctx)
 	var feeds sync.WaitGroup
 	for _, a := range []*account{&w.mine, &w.foreign} {
@@ -135,7 +135,7 @@ func attack(ctx context.Context, o options) (*report, error) {
 		return nil, err
 	}
 	r := w.report(families)
-	r.took = time.Since(began) //nolint:forbidigo // a measurement, no decision
+	r.took = time.Since(began)
 	return r, nil
 }
 

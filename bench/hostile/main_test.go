@@ -22,7 +22,7 @@ var program = sync.OnceValues(func() (string, error) {
 		return "", err
 	}
 	path := filepath.Join(dir, "bot")
-	out, err := exec.Command("go", "build", "-o", path, "github.com/countersign/countersign/cmd/bot").CombinedOutput() //nolint:noctx // ends by itself
+	out, err := exec.Command("go", "build", "-o", path, "github.com/countersign/countersign/cmd/bot").CombinedOutput()
 	if err != nil {
 		return string(out), err
 	}
