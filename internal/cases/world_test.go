@@ -374,15 +374,6 @@ func (f form) with(name, value string) form {
 	return append(out, name, value)
 }
 
-func (f form) get(name string) string {
-	for i := 0; i+1 < len(f); i += 2 {
-		if f[i] == name {
-			return f[i+1]
-		}
-	}
-	return ""
-}
-
 // text is the form of a text from a number, under an id of its own.
 func (w *world) text(from, body string) form {
 	sid := w.sid("SM")
@@ -542,13 +533,6 @@ func (w *world) offer(o offers.Offer) offers.Offer {
 	got, err := w.store.Offer(w.ctx, people.DefaultAccount, o.ID)
 	w.must(err)
 	return got
-}
-
-func (w *world) operation(o offers.Offer) offers.Operation {
-	w.t.Helper()
-	op, err := w.store.Operation(w.ctx, people.DefaultAccount, o.OperationID)
-	w.must(err)
-	return op
 }
 
 func (w *world) want(o offers.Offer, want offers.State) {
