@@ -141,7 +141,7 @@ const consumeCited = consumeHead + `
     AND NOT r.tainted                                               -- mutant: cited.untainted
     AND NOT EXISTS (SELECT 1 FROM offers y WHERE y.consumed_by = m.id) -- mutant: cited.unused
     AND (?12 OR NOT EXISTS (SELECT 1 FROM offers y WHERE y.person_id = ?1 AND y.id <> ?3 AND y.sent_at <= m.received_at AND (coalesce(coalesce(y.closed_at, y.left_at) > m.received_at, true) OR y.sent_at > o.asked_at OR y.asked_at > o.asked_at))) -- mutant: cited.named
-    AND (?12 OR coalesce(o.id = (SELECT x.offer_id FROM texts x WHERE x.person_id = ?1 AND x.offer_id IS NOT NULL AND x.state <> 'rejected' AND x.sending_at <= m.received_at ORDER BY x.number DESC LIMIT 1), true)) -- mutant: cited.asked_last
+    AND (?12 OR NOT EXISTS (SELECT 1 FROM (SELECT x.offer_id, x.state FROM texts x WHERE x.person_id = ?1 AND x.offer_id IS NOT NULL AND x.state <> 'rejected' AND x.sending_at <= m.received_at ORDER BY x.number DESC LIMIT 1) l WHERE l.offer_id <> o.id OR l.state <> 'accepted')) -- mutant: cited.asked_last
     AND NOT EXISTS (SELECT 1 FROM texts x WHERE x.person_id = ?1 AND x.kind = 'message' AND coalesce(x.offer_id <> o.id, true) AND x.sending_at <= m.received_at AND x.number > (SELECT max(a.number) FROM texts a WHERE a.offer_id = o.id AND a.state <> 'rejected')) -- mutant: cited.spoken` + consumeTail
 
 const consumeHead = `WITH last AS (SELECT offer_id, state FROM texts WHERE person_id = ?1 AND state <> 'rejected' ORDER BY number DESC LIMIT 1)
@@ -273,7 +273,7 @@ const snapshot = `SELECT o.id IS NOT NULL, coalesce(o.person_id, ''), coalesce(o
   coalesce(r.id, ''), coalesce(r.tainted, 1), EXISTS (SELECT 1 FROM offers y WHERE y.consumed_by = m.id),
   EXISTS (SELECT 1 FROM offers y WHERE y.person_id = t.person_id AND y.id <> ?3 AND y.sent_at <= m.received_at
     AND (coalesce(coalesce(y.closed_at, y.left_at) > m.received_at, true) OR y.sent_at > o.asked_at OR y.asked_at > o.asked_at))
-    OR coalesce(o.id <> (SELECT x.offer_id FROM texts x WHERE x.person_id = t.person_id AND x.offer_id IS NOT NULL AND x.state <> 'rejected' AND x.sending_at <= m.received_at ORDER BY x.number DESC LIMIT 1), 0),
+    OR EXISTS (SELECT 1 FROM (SELECT x.offer_id, x.state FROM texts x WHERE x.person_id = t.person_id AND x.offer_id IS NOT NULL AND x.state <> 'rejected' AND x.sending_at <= m.received_at ORDER BY x.number DESC LIMIT 1) l WHERE l.offer_id <> o.id OR l.state <> 'accepted'),
   EXISTS (SELECT 1 FROM texts x WHERE x.person_id = t.person_id AND x.kind = 'message' AND coalesce(x.offer_id <> o.id, true) AND x.sending_at <= m.received_at
     AND x.number > (SELECT max(a.number) FROM texts a WHERE a.offer_id = o.id AND a.state <> 'rejected')),
   EXISTS (SELECT 1 FROM (SELECT kind, offer_id, state, sending_at FROM texts WHERE person_id = t.person_id ORDER BY number DESC LIMIT 50) x

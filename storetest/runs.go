@@ -735,6 +735,13 @@ func citedConditions() []condition {
 			w.Advance(2 * offers.CrossWindow)
 			return w.cited(w.offer(a.ID), w.says(p, "yes"))
 		}},
+		{"Invariant09_WhetherItWasAskedLastIsNotKnown", "cited.asked_last", offers.WhySeveral, func(w *world) offers.ConsumeRequest {
+			p, o, _ := w.unresolved()
+			w.reask(p, o)
+			w.sent(w.reserve(), offers.OutcomeUnknown)
+			w.Advance(20 * MinRead)
+			return w.cited(o, w.says(p, "yes"))
+		}},
 	}
 }
 
