@@ -84,6 +84,7 @@ func (w *world) carry(m offers.Outgoing) offers.SendResult {
 	t.parts[part-1] = m.Body
 	if part == of {
 		t.whole = join(t.parts)
+		t.list = lists(t.whole, w.liveOf(t.phone.person))
 		if t.asks = w.tokens[questioned(t.whole)]; t.asks != nil {
 			t.asks.waiting = false
 			if t.asks.sentAt.IsZero() {

@@ -34,6 +34,8 @@ type phone struct {
 	since   time.Time
 	dead    bool
 	texts   []*text // in the order in which they were sent
+	picked  *ask    // by a number, from a list that was on this screen
+	pickAt  time.Time
 }
 
 // ask is one offer, as its agent and its person know it.
@@ -72,6 +74,7 @@ type text struct {
 	taken    bool      // the product has been told that the carrier has it
 	whole    string    // as it reads when every part is there
 	seen     time.Time // when all of it was on the screen; zero: not yet
+	list     []*ask    // what it numbers, where it asks which one is meant; nil: nobody can tell
 }
 
 // message is one text of a person.
@@ -88,6 +91,7 @@ type message struct {
 	quotes   *text // what it answers, where the phone says so
 	plain    bool  // neither quoted, nor a reaction, nor with a picture
 	used     *ask  // what it has released
+	follows  *ask  // what its writer has picked by a number just before
 	settled  bool  // the product has decided it
 }
 
@@ -127,6 +131,53 @@ func (p *phone) asked(at time.Time) *ask {
 // saw says whether the offer's question was on the screen before that time.
 func (p *phone) saw(a *ask, at time.Time) bool {
 	return slices.ContainsFunc(p.texts, func(t *text) bool { return t.asks == a && !t.seen.IsZero() && !t.seen.After(at) })
+}
+
+// lists reads a text that asks which of several offers is meant: by its labels, of which each names one contact.
+func lists(whole string, live []*ask) (out []*ask) {
+	for i, line := range strings.Split(whole, "\n") {
+		if i == 0 {
+			if !strings.HasPrefix(line, "Which one?") {
+				return nil
+			}
+			continue
+		}
+		var is *ask
+		for _, a := range live {
+			if strings.HasSuffix(line, " to "+a.name) {
+				if is != nil {
+					is = nil // two of one name: the number tells nobody which
+					break
+				}
+				is = a
+			}
+		}
+		out = append(out, is)
+	}
+	return out
+}
+
+// pick notes the number that somebody answers the newest list on the screen with.
+func (p *phone) pick(n int, at time.Time) {
+	p.picked = nil
+	for _, t := range slices.Backward(p.texts) {
+		if len(t.list) > 0 && !t.seen.IsZero() && !t.seen.After(at) {
+			if n >= 1 && n <= len(t.list) {
+				p.picked, p.pickAt = t.list[n-1], at
+			}
+			return
+		}
+	}
+}
+
+// following is what was picked just before that time; nil where another offer's question came up in between.
+func (p *phone) following(at time.Time) *ask {
+	for _, t := range p.texts {
+		if t.asks != nil && t.asks != p.picked && t.seen.After(p.pickAt) && !t.seen.After(at) {
+			return nil
+		}
+	}
+	return p.picked
 }
 
 var (
@@ -219,7 +270,7 @@ func judge(a *ask, m *message, cited bool, now time.Time) (why string, blind boo
 	switch {
 	case !m.phone.saw(a, m.composed):
 		why = "written before the question was on the screen"
-	case m.class != named && m.quotes == nil && m.phone.asked(m.composed) != a:
+	case m.class != named && m.quotes == nil && m.follows != a && m.phone.asked(m.composed) != a:
 		why = "another question was the newest on the screen"
 	default:
 		return "", false

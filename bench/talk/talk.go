@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -149,7 +150,22 @@ func (w *world) sid() string {
 }
 
 func (w *world) compose(f *phone, c class, words, name string, quotes *text) *message {
-	return &message{sid: w.sid(), phone: f, words: words, class: c, name: name, composed: w.clock.now, quotes: quotes, plain: quotes == nil}
+	m := &message{sid: w.sid(), phone: f, words: words, class: c, name: name, composed: w.clock.now, quotes: quotes, plain: quotes == nil}
+	if n, err := strconv.Atoi(strings.Trim(words, "#.")); err == nil {
+		f.pick(n, w.clock.now)
+	} else {
+		m.follows = f.following(w.clock.now)
+	}
+	return m
+}
+
+func (w *world) liveOf(p *person) (out []*ask) {
+	for _, a := range p.asks {
+		if a.live(w.clock.now) {
+			out = append(out, a)
+		}
+	}
+	return out
 }
 
 // inward is how long a message takes to the product.
@@ -478,6 +494,8 @@ func (w *world) begins(a *ask) {
 		w.fault("other arguments came out: %s", a)
 	case w.clock.now.Before(a.releasedAt.Add(a.tool.settle)):
 		w.fault("begun while the yes settled: %s", a)
+	case a.tool.settle == 0 && !w.clock.now.Before(a.releasedAt.Add(offers.BeginWithin)):
+		w.fault("begun after its time: %s", a)
 	case !a.person.active || !a.person.holds:
 		w.fault("begun for somebody who is suspended or does not hold it: %s", a)
 	}

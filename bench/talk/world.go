@@ -308,7 +308,11 @@ func (w *world) tick() {
 		w.fault("the clock's work failed: %v", err)
 	}
 	w.send()
-	w.in(500*time.Millisecond+w.about(1500*time.Millisecond), w.tick)
+	d := 500*time.Millisecond + w.about(1500*time.Millisecond)
+	if w.one(80) {
+		d = w.about(time.Minute) // and now and then for long not at all
+	}
+	w.in(d, w.tick)
 }
 
 // look is the product's search for messages that nobody has decided.
