@@ -29,7 +29,7 @@ import (
 
 const (
 	maxPeople = 40
-	minRead   = 20 * time.Millisecond
+	minRead   = 60 * time.Millisecond
 	// crossing is how long after an ask the server takes a bare yes for one that may have been meant for what was there
 	// before; readingTime is enough for it to count.
 	crossing    = offers.CrossFactor * minRead
