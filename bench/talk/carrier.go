@@ -21,6 +21,9 @@ func (c carrier) Send(_ context.Context, m offers.Outgoing) offers.SendResult { 
 // reserved notes a text that is about to be sent.
 func (w *world) reserved(t offers.Text) {
 	f := w.phones[t.Address]
+	if f == nil && w.clock.set != nil {
+		return // of an earlier world in the same database
+	}
 	if f == nil || f.person == nil {
 		w.fault("a text to nobody's address")
 		return
@@ -65,6 +68,9 @@ func (w *world) protected(f *phone, except *ask) bool {
 
 func (w *world) carry(m offers.Outgoing) offers.SendResult {
 	t := w.texts[m.TextID]
+	if t == nil && w.phones[m.To] == nil && w.clock.set != nil {
+		return offers.SendResult{Outcome: offers.OutcomeRejected, Code: 30007}
+	}
 	if t == nil {
 		w.fault("a text that was not reserved")
 		return offers.SendResult{}
@@ -151,6 +157,7 @@ func (w *world) fate(t *text, part, of int, sid string, took time.Duration) offe
 func (w *world) answered(textID string, r offers.SendResult) {
 	t := w.texts[textID]
 	switch {
+	case t == nil: // of an earlier world
 	case r.Outcome == offers.OutcomeAccepted:
 		w.taken(t)
 	case r.Outcome == offers.OutcomeRejected || r.Partial:
