@@ -50,7 +50,7 @@ func (w *world) outward(t *text) time.Duration {
 	switch {
 	case w.rng.Float64() < w.beyond:
 		return w.about(20 * time.Second)
-	case t.asks == nil || w.one(3) && w.protected(t.phone, t.asks):
+	case t.whole != "" && t.asks == nil, t.asks != nil && w.one(3) && w.protected(t.phone, t.asks):
 		return time.Duration(w.rng.Int64N(int64(late)))
 	}
 	return time.Duration(w.rng.Int64N(int64(soon)))

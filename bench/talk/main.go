@@ -215,9 +215,8 @@ func (r result) print(out io.Writer, o options) error {
 		fmt.Fprintf(out, "%9d  %s\n", r.counts[k], k)
 	}
 	for i, f := range r.faults {
-		if i == 3 {
-			fmt.Fprintf(out, "\n… and %d more\n", len(r.faults)-3)
-			break
+		if i >= 3 { // of the others where, to play that world alone, and what
+			f, _, _ = strings.Cut(f, "\n")
 		}
 		fmt.Fprintf(out, "\n%s\n", f)
 	}

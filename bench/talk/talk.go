@@ -316,17 +316,19 @@ func (w *world) decide(r offers.Received) {
 // optsIn says whether a yes is the one word that brings back somebody who has opted out.
 func optsIn(words string) bool { return strings.EqualFold(strings.Trim(words, " \n.!"), "yes") }
 
-// takesBack notes that a no was decided while a yes settled.
+// takesBack notes that a no came, and was decided, while a yes settled. One that came before the yes and was overtaken by it
+// says nothing any more.
 func (w *world) takesBack(p *person, m *message) {
 	for _, a := range p.asks {
 		until := a.releasedAt.Add(a.tool.settle)
 		switch {
 		case a.by == nil || a.tool.settle == 0 || a.cancelled || a.by == m:
+		case m.received.Before(a.releasedAt):
 		case w.clock.now.Before(until):
 			a.cancelled = true
 			w.count("yeses taken back")
 			w.note("taken back: %s", a)
-		case m.received.Before(until) && m.received.After(a.releasedAt):
+		case m.received.Before(until):
 			w.count("nos received while a yes settled, and decided after")
 		}
 	}
