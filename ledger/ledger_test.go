@@ -52,7 +52,9 @@ func TestVerifyFindsWhatWasChanged(t *testing.T) {
 		"hash":    func(r []ledger.Row) []ledger.Row { r[2].Hash[0] ^= 1; return r },
 		"prev":    func(r []ledger.Row) []ledger.Row { r[1].Prev[0] ^= 1; return r },
 		"dropped": func(r []ledger.Row) []ledger.Row { return append(r[:1], r[2]) },
-		"put in":  func(r []ledger.Row) []ledger.Row { return append(r, ledger.Next(ledger.Digest{}, 4, r[2].At, ledger.Result, "op", nil)) },
+		"put in": func(r []ledger.Row) []ledger.Row {
+			return append(r, ledger.Next(ledger.Digest{}, 4, r[2].At, ledger.Result, "op", nil))
+		},
 		"swapped": func(r []ledger.Row) []ledger.Row { r[0], r[1] = r[1], r[0]; return r },
 		"first":   func(r []ledger.Row) []ledger.Row { return r[1:] },
 	} {

@@ -297,8 +297,23 @@ func (m *machine) textMoved(was, x offers.Text, at span) {
 		m.t.Fatalf("text %d counts as accepted with %d of %d parts proved", x.Number, len(mine.proved), mine.parts)
 	}
 	if o := m.was.offer(x.OfferID); o.State == offers.Sending || o.State == offers.Open {
+		// Whatever the person has said already came before it, also by a clock that was put back in between.
+		if said := m.owner(o.PersonID).messages; len(said) > 0 {
+			at = at.notBefore(said[len(said)-1].at)
+		}
 		m.offers[o.ID].asked, m.offers[o.ID].askedStep = at, m.step
 	}
+}
+
+// notBefore is the later of two times, as far as they are known.
+func (s span) notBefore(other span) span {
+	if other.from.After(s.from) {
+		s.from = other.from
+	}
+	if other.to.After(s.to) {
+		s.to = other.to
+	}
+	return s
 }
 
 // chains are the rows that an operation may have by its state.
