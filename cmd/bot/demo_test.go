@@ -201,8 +201,8 @@ func TestDemoTalk(t *testing.T) {
 		{"change, then yes", "ok but cc Dana\nyes\n",
 			[]string{"modified", `  │ Cc: dana@example.com`, `"cc":["dana@example.com"]`, "Done: send email to 2 people."}, nil},
 		{"no", "wait no\n", []string{"declined", "  │ Not done: send email to an email address.", "wants calendar.create"}, []string{"would now run"}},
-		{"thanks", "\nthanks\n/quit\nyes\n", []string{"no sure answer"}, []string{"would now run", "Done:"}},
-		{"nothing", "", []string{"  │ This sends to sam@example.com. Reply YES or NO."}, []string{"would now run"}},
+		{"thanks", "thanks\n/quit\nyes\n", []string{"no sure answer"}, []string{"would now run", "Done:"}},
+		{"nothing", "\n", []string{"  │ This sends to sam@example.com. Reply YES or NO."}, []string{"would now run"}},
 		{"all errands", "yes\nyes\nyes\n", []string{"would now run files.delete", "That was all."}, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
