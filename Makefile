@@ -35,8 +35,8 @@ check: ## what must hold before a change lands, with its own PostgreSQL and Redi
 demo: ## play a whole conversation over the real HTTP surface with a simulated phone
 	$(GO) run ./cmd/bot demo --script
 
-bench: ## make the figures that README.md shows
-	$(GO) run ./bench
+bench: ## make the reader's figures on its own test part; the other commands take paths, see README.md
+	$(GO) run ./bench/reader
 
 train: ## train the built-in reader from the corpus; the same bytes every time
 	$(GO) run ./cmd/bot train
