@@ -565,7 +565,7 @@ func (l *lexicon) mend(w string) (string, bool) {
 	if c, ok := l.unstretch(w); ok {
 		return c, true
 	}
-	if len(w) < 4 || !isPlainASCII(w) {
+	if len(w) < 4 || !isPlainASCII(w) || isGivenName(w) {
 		return "", false
 	}
 	for _, no := range l.nearStop {
@@ -588,6 +588,19 @@ func (l *lexicon) mend(w string) (string, bool) {
 	return "", false
 }
 
+// isGivenName says whether a word is a name that is one slip from a word of assent or of an action ("Greta", "great";
+// "Emil", "email"): who is named instead of the label's person is a change, and no slip of the finger.
+func isGivenName(w string) bool {
+	switch w {
+	case "greta", "emil", "emile", "emila", "emily", "emilia", "yeshi", "yesha", "yara", "yuri", "okoye", "sura", "suri",
+		"surya", "fina", "finn", "corey", "cora", "perry", "goran", "gogo", "shura", "shauna", "senda", "sanda",
+		"sandy", "mailo", "milo", "maila", "posey", "posy", "booker", "brook", "paye", "paya", "paja", "callie", "cally", "calla", "moe", "move-lee",
+		"shari", "sharee", "bucky", "byron", "rena", "renty", "ordo", "orde", "addy", "addie", "adda", "invi", "trina", "tessa":
+		return true
+	}
+	return false
+}
+
 // action is a verb with its families.
 type action struct {
 	word  string
@@ -598,7 +611,7 @@ type action struct {
 // was meant for: two letters swapped, one left out or one too many, the first
 // letter right. "delte" is "delete" where something is to be deleted.
 func (l *lexicon) mendAction(w string, verbs uint64) (string, bool) {
-	if verbs == 0 || len(w) < 4 || !isPlainASCII(w) {
+	if verbs == 0 || len(w) < 4 || !isPlainASCII(w) || isGivenName(w) {
 		return "", false
 	}
 	i, _ := slices.BinarySearchFunc(l.actions, w[:1], func(a action, first string) int { return strings.Compare(a.word, first) })

@@ -125,3 +125,18 @@ func TestKnows(t *testing.T) {
 		}
 	}
 }
+
+// A name instead of the label's is a change, also where it is one slip from a word of assent or of the action.
+func TestANameIsNoSlip(t *testing.T) {
+	for _, text := range []string{"Greta yes", "yes to Greta", "the Emil one, yes", "yes Emil"} {
+		v := Read(t.Context(), fixedReader{Reading{Class: Confirm, P: [Classes]float64{Confirm: 1}}}, Input{Newest: NewWords(text), Offers: labels(t, "send email to Dana")}, Options{})
+		if v.Confirms(ActThreshold) {
+			t.Errorf("%q confirms", text)
+		}
+	}
+}
+
+type fixedReader struct{ r Reading }
+
+func (f fixedReader) Read(context.Context, Input) (Reading, error) { return f.r, nil }
+func (fixedReader) Fingerprint() string                            { return "fixed" }
