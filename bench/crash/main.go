@@ -167,7 +167,7 @@ func onStore(ctx context.Context, o options, store, dir string, log, stderr io.W
 	if err != nil {
 		return counts{}, err
 	}
-	defer p.close()
+	defer p.close() //nolint:errcheck // it is ended either way
 	if err := p.run(ctx); err != nil {
 		return counts{}, err
 	}
