@@ -662,27 +662,7 @@ func (m *machine) yes() {
 func (m *machine) saysYes() {
 	o := m.someOffer()
 	msg := m.reads(o)
-	m.meanwhile(msg.person)
 	m.consume(o, msg, m.oneIn(4, "names"))
-}
-
-// meanwhile is what may come between a message and its decision, and takes nothing of what the decision reads of offers
-// and texts.
-func (m *machine) meanwhile(p *person) {
-	switch m.upTo(11, "meanwhile") {
-	case 11:
-		p.state = people.Suspended
-		m.must(m.store().SetState(m.ctx, m.account, p.id, p.state))
-	case 10:
-		p.tier = gate.TierPaired
-		m.must(m.store().SetTier(m.ctx, m.account, p.id, p.tier))
-	case 9:
-		if b := p.bindings[0]; !b.gone {
-			m.hear(p, b)
-		}
-	case 8:
-		m.Advance(10 * time.Minute)
-	}
 }
 
 // saysIt is the way over a main model: code passes the message on, and the model cites it.
@@ -695,12 +675,10 @@ func (m *machine) saysIt() {
 	if m.decides(msg, m.store().Pass(m.ctx, pass(msg.received()))) {
 		m.told[msg.id]++
 	}
-	m.meanwhile(msg.person)
 	m.decideBy(m.store().ConsumeCited, m.request(o, msg, m.oneIn(3, "names")), o, msg, true)
 }
 
-// reads lets the owner of an offer look at it for a while, mostly, and answer from where it was shown, mostly. Whoever may
-// say nothing by now gets their rights back, mostly.
+// reads lets the owner of an offer look at it for a while, mostly, and answer from where it was shown, mostly.
 func (m *machine) reads(o offers.Offer) *message {
 	p := m.owner(o.PersonID)
 	b := p.at(o.Address, o.OurNumber)
@@ -709,11 +687,6 @@ func (m *machine) reads(o offers.Offer) *message {
 	}
 	if b.gone {
 		m.t.Skip("nobody is there any more")
-	}
-	if (p.state != people.Active || p.tier != gate.TierOwner) && !m.oneIn(4, "still") {
-		p.state, p.tier = people.Active, gate.TierOwner
-		m.must(m.store().SetState(m.ctx, m.account, p.id, p.state))
-		m.must(m.store().SetTier(m.ctx, m.account, p.id, p.tier))
 	}
 	if !m.oneIn(4, "at once") {
 		m.Advance((offers.CrossFactor + 1) * MinRead)
