@@ -138,6 +138,7 @@ type message struct {
 	trusted bool
 	at      span
 	decided bool
+	passed  bool   // … by being passed on to the agent
 	used    string // the offer that it approved
 	tainted bool   // its run is
 	rivals  []string
@@ -662,7 +663,27 @@ func (m *machine) yes() {
 func (m *machine) saysYes() {
 	o := m.someOffer()
 	msg := m.reads(o)
+	m.meanwhile(msg.person)
 	m.consume(o, msg, m.oneIn(4, "names"))
+}
+
+// meanwhile is what may come between a message and its decision, and takes nothing of what the decision reads of offers
+// and texts.
+func (m *machine) meanwhile(p *person) {
+	switch m.upTo(11, "meanwhile") {
+	case 11:
+		p.state = people.Suspended
+		m.must(m.store().SetState(m.ctx, m.account, p.id, p.state))
+	case 10:
+		p.tier = gate.TierPaired
+		m.must(m.store().SetTier(m.ctx, m.account, p.id, p.tier))
+	case 9:
+		if b := p.bindings[0]; !b.gone {
+			m.hear(p, b)
+		}
+	case 8:
+		m.Advance(10 * time.Minute)
+	}
 }
 
 // saysIt is the way over a main model: code passes the message on, and the model cites it.
@@ -673,12 +694,15 @@ func (m *machine) saysIt() {
 		return
 	}
 	if m.decides(msg, m.store().Pass(m.ctx, pass(msg.received()))) {
+		msg.passed = true
 		m.told[msg.id]++
 	}
+	m.meanwhile(msg.person)
 	m.decideBy(m.store().ConsumeCited, m.request(o, msg, m.oneIn(3, "names")), o, msg, true)
 }
 
-// reads lets the owner of an offer look at it for a while, mostly, and answer from where it was shown, mostly.
+// reads lets the owner of an offer look at it for a while, mostly, and answer from where it was shown, mostly. Whoever may
+// say nothing by now gets their rights back, mostly.
 func (m *machine) reads(o offers.Offer) *message {
 	p := m.owner(o.PersonID)
 	b := p.at(o.Address, o.OurNumber)
@@ -687,6 +711,11 @@ func (m *machine) reads(o offers.Offer) *message {
 	}
 	if b.gone {
 		m.t.Skip("nobody is there any more")
+	}
+	if (p.state != people.Active || p.tier != gate.TierOwner) && !m.oneIn(4, "still") {
+		p.state, p.tier = people.Active, gate.TierOwner
+		m.must(m.store().SetState(m.ctx, m.account, p.id, p.state))
+		m.must(m.store().SetTier(m.ctx, m.account, p.id, p.tier))
 	}
 	if !m.oneIn(4, "at once") {
 		m.Advance((offers.CrossFactor + 1) * MinRead)
@@ -722,8 +751,8 @@ func (m *machine) cited() {
 	if m.oneIn(8, "another run") && len(m.messages) > 1 {
 		req.RunID = late(m, m.messages, "run of").run
 	}
-	if req.RunID == "" {
-		m.t.Skip("a message without a run cannot be cited")
+	if req.RunID == "" || msg.decided && !msg.passed && msg.used == "" {
+		m.t.Skip("nobody asks the store for that: the message is pending, or was decided as something else")
 	}
 	m.decideBy(m.store().ConsumeCited, req, o, msg, true)
 }
@@ -847,6 +876,7 @@ func (m *machine) pass() {
 		req.Type, req.Reask, req.ReaskText, req.Several = offers.ReplyUnresolved, o.ID, offers.Question(o), m.oneIn(4, "several")
 	}
 	if m.decides(msg, m.store().Pass(m.ctx, req)) {
+		msg.passed = true
 		m.told[msg.id]++
 	}
 }

@@ -705,6 +705,11 @@ func (m *machine) unrivalled(req offers.ConsumeRequest, o offers.Offer, msg *mes
 			return maybe
 		}
 	}
+	for _, x := range m.was.texts[msg.person.id] { // one that may have asked something else meanwhile
+		if x.OfferID != "" && x.State != offers.TextAccepted && x.State != offers.TextRejected {
+			return maybe
+		}
+	}
 	return holds
 }
 
