@@ -27,8 +27,12 @@ var marks = regexp.MustCompile(`mark-[0-9]+-[0-9]+`)
 const (
 	publicURL = "https://approve.example.test"
 	ours      = "+12025550100"
-	minRead   = 5 * time.Millisecond
-	patience  = time.Minute // for everything to come to rest in the end
+	minRead   = 40 * time.Millisecond // a second, many times faster
+	// persists is how long the provider posts a reply again that was not answered: Twilio does for 15 s at most, which is
+	// also how long a quick yes counts as crossed with another ask. A reply that came later than that would be taken for
+	// one to whatever is on the screen by then.
+	persists = 13 * minRead
+	patience = time.Minute // for everything to come to rest in the end
 )
 
 // play is one store's run.
@@ -264,7 +268,7 @@ func (p *play) answers(ctx context.Context, x *phone) {
 			return
 		case <-x.asks:
 		}
-		pause(ctx, p.between(4*minRead, 40*minRead))
+		pause(ctx, p.between(12*minRead, 25*minRead))
 		switch {
 		case p.chance(10):
 			p.says(x, "no", false)
@@ -280,7 +284,7 @@ func (p *play) answers(ctx context.Context, x *phone) {
 	}
 }
 
-// says types one reply and sees it through, also when the play has ended: what was typed must come in.
+// says types one reply. Whoever gets no answer to it in time types another.
 func (p *play) says(x *phone, text string, yes bool) {
 	s := &said{sid: "SM" + randomHex(), number: x.number, text: text, yes: yes, typed: time.Now(), screen: x.shown()}
 	p.mu.Lock()
@@ -290,10 +294,13 @@ func (p *play) says(x *phone, text string, yes bool) {
 	case p.posts <- struct{}{}:
 	default:
 	}
-	if p.provider.inbound(p.ctx, s.sid, x.number, text) {
-		p.mu.Lock()
+	ctx, cancel := context.WithTimeout(p.ctx, persists)
+	defer cancel()
+	answered := p.provider.inbound(ctx, s.sid, x.number, text)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if s.given = true; answered {
 		s.answered = time.Now()
-		p.mu.Unlock()
 	}
 }
 
@@ -533,7 +540,7 @@ func (p *play) allAnswered() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, s := range p.said {
-		if s.answered.IsZero() {
+		if !s.given {
 			return false
 		}
 	}

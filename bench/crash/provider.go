@@ -108,6 +108,7 @@ type said struct {
 	sid, number, text string
 	yes               bool
 	typed, answered   time.Time       // answered: zero if it never was
+	given             bool            // answered, or given up
 	screen            map[string]bool // marks of the offers that had been on the phone before
 }
 
