@@ -70,7 +70,7 @@ func command(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	flags.SetOutput(stderr)
 	flags.IntVar(&o.kills, "kills", 300, "kills on each store")
 	flags.IntVar(&o.database, "database-kills", 50, "of those on PostgreSQL, how many end the database as well")
-	flags.IntVar(&o.people, "people", 6, "people who are asked at the same time, at most 90")
+	flags.IntVar(&o.people, "people", 12, "people who are asked at the same time, at most 90")
 	flags.StringVar(&stores, "stores", onSQLite+","+onPG, "stores")
 	flags.Uint64Var(&o.seed, "seed", 0, "of the moments and the words; 0: another each time")
 	flags.StringVar(&o.bot, "bot", "", "kill this binary instead of building one")
