@@ -48,7 +48,7 @@ func RunMachine(t *testing.T, open Open, checks int) {
 	case reached["sequence"] < 150:
 		return
 	case reached["sequence"] >= 1000:
-		want = append(want, "lapsed", "taken back", "refused: texts_crossed", "refused: several_open", "refused: last_text_unproven")
+		want = append(want, "lapsed", "taken back", "gave way", "refused: several_open", "refused: last_text_unproven")
 	}
 	for _, what := range want {
 		if reached[what] == 0 {
@@ -153,6 +153,7 @@ type offer struct {
 	asked        span // the newest accepted text about it, while it was live
 	askedStep    int
 	left         span // when it last left the screen or ended
+	put          bool // it left because the person has picked another
 	approved     span
 	opened       int
 	takenBack    bool
@@ -171,10 +172,11 @@ func newMachine(t *rapid.T, env Env, replicas []Store, reached map[string]int) *
 		offers: map[string]*offer{}, texts: map[string]*text{}, keyed: map[string]string{}, told: map[string]int{},
 	}
 	env.AddAccount(m.account)
-	bound := func(our people.Address) *binding {
-		return &binding{Binding: people.Binding{Address: people.Address(fmt.Sprint("sim:machine", serial.Add(1))), OurNumber: our}}
+	bound := func(n int64, our people.Address) *binding {
+		return &binding{Binding: people.Binding{Address: people.Address(fmt.Sprint("sim:machine", n)), OurNumber: our}}
 	}
-	for _, list := range [][]*binding{{bound(Ours), bound(Ours)}, {bound(OursToo)}} {
+	one, two, three := serial.Add(1), serial.Add(1), serial.Add(1)
+	for _, list := range [][]*binding{{bound(one, Ours), bound(one, OursToo), bound(two, Ours)}, {bound(three, OursToo)}} {
 		p := &person{id: offers.NewID(), tier: gate.TierOwner, state: people.Active, bindings: list}
 		add := people.Person{ID: p.id, AccountID: m.account, Name: "Alex", Tier: p.tier, State: p.state}
 		for _, b := range list {
@@ -330,7 +332,7 @@ func (m *machine) propose() {
 		o := m.someOffer()
 		old, pr.Supersedes = &o, o.ID
 	}
-	ttl := []time.Duration{30 * time.Second, 10 * time.Minute, 10 * time.Minute}[m.upTo(2, "ttl")]
+	ttl := []time.Duration{30 * time.Second, 10 * time.Minute, 24 * time.Hour}[m.upTo(2, "ttl")]
 	settle := []time.Duration{0, 5 * time.Second, 0}[m.upTo(2, "settle")]
 	taints := run != nil && m.oneIn(5, "taints")
 	m.may.offer = func(was offers.Offer, to offers.State) bool {
@@ -610,7 +612,8 @@ func (m *machine) report() {
 }
 
 func (m *machine) say() {
-	m.must(m.store().Say(m.ctx, m.account, m.somebody().id, offers.TextNotice, "By the way"))
+	kind := []offers.TextKind{offers.TextNotice, offers.TextReceipt, offers.TextMessage}[m.upTo(2, "kind")]
+	m.must(m.store().Say(m.ctx, m.account, m.somebody().id, kind, "By the way"))
 }
 
 // The person.
@@ -698,6 +701,10 @@ func (m *machine) saysIt() {
 		m.told[msg.id]++
 	}
 	m.meanwhile(msg.person)
+	if m.oneIn(4, "as if it were undecided") {
+		m.decideBy(m.store().Consume, m.request(o, msg, false), o, msg, false)
+		return
+	}
 	m.decideBy(m.store().ConsumeCited, m.request(o, msg, m.oneIn(3, "names")), o, msg, true)
 }
 
@@ -952,6 +959,9 @@ func (m *machine) choose() {
 	}
 	if m.decides(msg, m.store().Choose(m.ctx, req)) {
 		m.told[msg.id]++
+		for _, y := range m.live(msg.person.id) {
+			m.offers[y.ID].put = holds && y.ID != o.ID
+		}
 	}
 }
 
@@ -1062,8 +1072,8 @@ func (m *machine) goOn(d time.Duration) {
 
 func (m *machine) sweep() {
 	s := m.store()
-	which := m.upTo(5, "which")
-	if due := []time.Duration{10 * time.Minute, 5 * time.Second, offers.BeginWithin, offers.NotPickedUp, offers.SendTimeout, 0}[which]; !m.oneIn(2, "too early") {
+	which := m.upTo(6, "which")
+	if due := []time.Duration{10 * time.Minute, 5 * time.Second, offers.BeginWithin, offers.NotPickedUp, offers.SendTimeout, 0, offers.GiveWay}[which]; !m.oneIn(2, "too early") {
 		m.Advance(due)
 	}
 	switch which {
@@ -1107,6 +1117,13 @@ func (m *machine) sweep() {
 		}
 		_, err := s.ResendDue(m.ctx)
 		m.must(err)
+	case 6:
+		m.may.offer = func(was offers.Offer, to offers.State) bool {
+			return was.State == offers.Open && to == offers.Queued && was.TTL > offers.OutwardTTL && !m.now().Before(m.offers[was.ID].asked.from.Add(offers.GiveWay))
+		}
+		n, err := s.GiveWayDue(m.ctx)
+		m.must(err)
+		m.reached["gave way"] += n
 	case 5:
 		_, err := s.AdvanceAll(m.ctx)
 		m.must(err)

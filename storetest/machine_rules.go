@@ -178,7 +178,7 @@ func (m *machine) offerMoved(mine *offer, was, o offers.Offer, at span) {
 	m.reached[string(o.State)]++
 	switch o.State {
 	case offers.Sending:
-		mine.tried, mine.sent = true, at
+		mine.tried, mine.sent, mine.put = true, at, false
 		if o.Present == offers.PresentQueue {
 			for _, y := range m.list() {
 				if y.PersonID == o.PersonID && y.ID != o.ID && (y.State == offers.Sending || y.State == offers.Open) {
@@ -664,10 +664,18 @@ func (m *machine) seen(o offers.Offer) bool {
 func (m *machine) notCrossed(req offers.ConsumeRequest, o offers.Offer, msg *message) certainty {
 	mine := m.offers[o.ID]
 	late := notBefore(msg.at, mine.asked.plus(offers.CrossFactor*MinRead))
-	if req.Names || late == holds {
+	if late == holds {
 		return holds
 	}
 	all := holds
+	for _, x := range m.was.texts[msg.person.id] { // an agent's own text may have asked something, too
+		if x.Kind == offers.TextMessage && x.State != offers.TextRejected {
+			all = maybe
+		}
+	}
+	if req.Names {
+		return all
+	}
 	for _, y := range m.was.offers {
 		other := m.offers[y.ID]
 		if y.ID == o.ID || y.PersonID != msg.person.id || !other.tried {
@@ -679,6 +687,8 @@ func (m *machine) notCrossed(req offers.ConsumeRequest, o offers.Offer, msg *mes
 			gone = notBefore(mine.asked.plus(-offers.CrossWindow), other.left)
 		}
 		switch {
+		case other.put: // who picks by number knows what left the screen
+			all = maybe
 		case gone == holds:
 		case gone == fails && m.seen(y) && late == fails:
 			return fails
@@ -692,7 +702,7 @@ func (m *machine) notCrossed(req offers.ConsumeRequest, o offers.Offer, msg *mes
 // unrivalled: words that name no offer are cited for one only where no other was on the screen when they came.
 func (m *machine) unrivalled(req offers.ConsumeRequest, o offers.Offer, msg *message) certainty {
 	if req.Names {
-		return holds
+		return m.unspoken(msg)
 	}
 	for _, id := range msg.rivals {
 		// A store tells what was on the screen by the clock: one that was put back makes it forget.
@@ -709,6 +719,14 @@ func (m *machine) unrivalled(req offers.ConsumeRequest, o offers.Offer, msg *mes
 		if x.OfferID != "" && x.State != offers.TextAccepted && x.State != offers.TextRejected {
 			return maybe
 		}
+	}
+	return m.unspoken(msg)
+}
+
+// unspoken: where the agent has said something of its own, the words may answer that.
+func (m *machine) unspoken(msg *message) certainty {
+	if slices.ContainsFunc(m.was.texts[msg.person.id], func(x offers.Text) bool { return x.Kind == offers.TextMessage }) {
+		return maybe
 	}
 	return holds
 }
