@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 )
@@ -13,9 +14,7 @@ type counts struct {
 	kills, databases                        int
 	replies, approvals, begins              int
 	lost, lostApprovals, double, withoutYes int
-	late                                    int           // approvals that a kill lay before
-	worst, worstHook                        time.Duration // of those, by the feed and by webhook
-	slowHook                                int           // of those, by webhook after more than soon
+	feed, hook                              delays // of the approvals that a kill lay before
 	faults                                  []string
 }
 
@@ -27,15 +26,14 @@ func (c counts) plus(d counts) counts {
 	return counts{
 		c.kills + d.kills, c.databases + d.databases, c.replies + d.replies, c.approvals + d.approvals, c.begins + d.begins,
 		c.lost + d.lost, c.lostApprovals + d.lostApprovals, c.double + d.double, c.withoutYes + d.withoutYes,
-		c.late + d.late, max(c.worst, d.worst), max(c.worstHook, d.worstHook), c.slowHook + d.slowHook, append(c.faults, d.faults...),
+		append(c.feed, d.feed...), append(c.hook, d.hook...), append(c.faults, d.faults...),
 	}
 }
 
 func (c counts) String() string {
 	out := fmt.Sprintf("%d kills, %d of them of the database too; %d replies answered, %d lost; %d approvals, %d lost; %d begun, %d twice, %d without a yes; "+
-		"%d approvals had a kill before them, the latest came %d ms after the restart by the feed, and %d ms by webhook (%d over %v)",
-		c.kills, c.databases, c.replies, c.lost, c.approvals, c.lostApprovals, c.begins, c.double, c.withoutYes,
-		c.late, c.worst.Milliseconds(), c.worstHook.Milliseconds(), c.slowHook, soon)
+		"approvals that a kill lay before, after the restart: by the feed %s, by webhook %s",
+		c.kills, c.databases, c.replies, c.lost, c.approvals, c.lostApprovals, c.begins, c.double, c.withoutYes, c.feed, c.hook)
 	if len(c.faults) > 0 {
 		out += fmt.Sprintf("; %d faults, the first: %s", len(c.faults), c.faults[0])
 	}
@@ -75,7 +73,7 @@ func (p *play) count(ctx context.Context) (counts, error) {
 				c.lostApprovals++
 			}
 			if reply != nil {
-				p.delays(&c, id, reply, op.approved)
+				p.waited(&c, id, reply, op.approved)
 			}
 		}
 		if op.begun > 0 {
@@ -99,28 +97,47 @@ func (p *play) count(ctx context.Context) (counts, error) {
 	return c, nil
 }
 
-// delays notes how long after a restart an approval came that was due before the kill: its reply had been answered, or it
+// waited notes how long after a restart an approval came that was due before the kill: its reply had been answered, or it
 // had been committed.
-func (p *play) delays(c *counts, id string, reply *said, committed time.Time) {
+func (p *play) waited(c *counts, id string, reply *said, committed time.Time) {
 	known := committed
 	if !reply.answered.IsZero() && reply.answered.Before(known) {
 		known = reply.answered
 	}
 	if d := p.record.after(known, p.told["feed"][id]); d > 0 {
-		c.late++
-		c.worst = max(c.worst, d)
+		c.feed = append(c.feed, d)
 	}
 	if came := p.told["webhook"][id]; !came.IsZero() {
-		d := p.record.after(known, came)
-		c.worstHook = max(c.worstHook, d)
-		if d > soon {
-			c.slowHook++
+		if d := p.record.after(known, came); d > 0 {
+			c.hook = append(c.hook, d)
 		}
 	}
 }
 
 // soon is within which an approval is to come after a restart.
 const soon = 1100 * time.Millisecond
+
+// delays are from the moment when the restarted server listens.
+type delays []time.Duration
+
+// at is the delay that the given share of all stayed within; 0 of none.
+func (d delays) at(share float64) time.Duration {
+	if len(d) == 0 {
+		return 0
+	}
+	return slices.Sorted(slices.Values(d))[min(len(d)-1, int(share*float64(len(d))))]
+}
+
+func (d delays) String() string {
+	slow := 0
+	for _, x := range d {
+		if x > soon {
+			slow++
+		}
+	}
+	return fmt.Sprintf("%d, median %d ms, 99 %% within %d ms, the latest %d ms, %d over %v",
+		len(d), d.at(0.5).Milliseconds(), d.at(0.99).Milliseconds(), d.at(1).Milliseconds(), slow, soon)
+}
 
 type message struct {
 	id   string

@@ -95,7 +95,7 @@ func command(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	case err != nil:
 		_, _ = fmt.Fprintln(stderr, "crash:", err)
 		return 2
-	case total.bad() || o.within > 0 && total.worst > o.within:
+	case total.bad() || o.within > 0 && total.feed.at(1) > o.within:
 		return 1
 	}
 	return 0

@@ -3,6 +3,7 @@ package main
 import (
 	"strings"
 	"testing"
+	"time"
 )
 
 // TestTenKills plays a short run; the whole of it is a command.
@@ -37,5 +38,34 @@ func TestEachLossCounts(t *testing.T) {
 	}
 	if !(counts{kills: 300}).bad() {
 		t.Error("a run in which nobody approved anything proves nothing")
+	}
+}
+
+func TestDelays(t *testing.T) {
+	d := delays{1200 * time.Millisecond, 20 * time.Millisecond, 10 * time.Millisecond}
+	if got, want := d.String(), "3, median 20 ms, 99 % within 1200 ms, the latest 1200 ms, 1 over 1.1s"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if got := (delays)(nil).at(1); got != 0 {
+		t.Errorf("of none: %v", got)
+	}
+}
+
+// TestAfter: what counts is the longest that a server was up without bringing what was due before a kill.
+func TestAfter(t *testing.T) {
+	at := func(s int) time.Time { return time.Unix(int64(s), 0) }
+	var r record
+	r.add(outage{killed: at(10), up: at(12)})
+	r.add(outage{killed: at(13), up: at(20)})
+	for _, c := range []struct{ known, came, want int }{
+		{5, 8, 0},   // before any kill
+		{11, 12, 0}, // known after the kill
+		{5, 13, 1},
+		{5, 26, 6}, // a second kill came between: the longer of both waits
+		{12, 21, 1},
+	} {
+		if got := r.after(at(c.known), at(c.came)); got != time.Duration(c.want)*time.Second {
+			t.Errorf("known at %d, came at %d: %v, want %d s", c.known, c.came, got, c.want)
+		}
 	}
 }
