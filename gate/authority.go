@@ -79,6 +79,9 @@ func capabilitiesNeeded(op Operation, policy *Policy) []Capability {
 	if tool, ok := policy.Tool(op.Tool); ok {
 		byTool = tool.Capability
 	}
+	if op.Tool == ToolPermissionGrant {
+		return []Capability{CapApprovalRequest}
+	}
 	byKind, ok := kindCapability[op.Kind]
 	switch {
 	case !ok: // a tool call

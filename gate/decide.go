@@ -36,6 +36,9 @@ const (
 	// memory_write; an empty name means the same.
 	ToolModelCall    = "model.call"
 	ToolMemoryAppend = "memory.append"
+	// ToolPermissionGrant is an offer of the service's own: a permission that the
+	// person asked for in their own words. No agent can propose it.
+	ToolPermissionGrant = "permission.grant"
 )
 
 // isBuiltin says whether a tool name is the kind's own: "" or the built-in name.
@@ -84,6 +87,8 @@ type Turn struct {
 	// ShortForm: the operation came in by the one-call way to make an offer. Its
 	// run counts as tainted, and what would be allowed is asked.
 	ShortForm bool
+	// ByService: the service itself proposes this, out of the person's own words.
+	ByService bool
 	// OwnAddresses are the account's own: bound ones and those the owner listed.
 	OwnAddresses []string
 	// DirectSend are the exact addresses to which the person lets sends go
@@ -215,6 +220,9 @@ func decideRules(op Operation, turn Turn, policy *Policy) Decision {
 	if !slices.Contains(Kinds(), op.Kind) { // mutant: gate-kind-known
 		return d.with(Refuse, "1", ReasonKindUnknown, "There is no such kind of operation.")
 	}
+	if op.Tool == ToolPermissionGrant && !turn.ByService { // mutant: gate-permission-reserved
+		return d.with(Refuse, "1", ReasonPermissionReserved, "Only the person's own words can ask for a permission, never an agent.")
+	}
 	if op.Tool == ToolBundle {
 		return decideBundle(op, args, turn, policy)
 	}
@@ -302,6 +310,9 @@ func withinReach(c call, turn Turn) Reason {
 func floorReason(c call, turn Turn) Reason {
 	if isBuiltin(c.op.Kind, c.op.Tool) && c.op.Kind == KindOutboundMessage {
 		return ReasonFloorSendOutside // a reply with no bound address to go to
+	}
+	if c.op.Tool == ToolPermissionGrant {
+		return ReasonFloorStandingRule
 	}
 	if c.tool == nil { // mutant: gate-floor-unknown
 		return ReasonFloorUnknownTool

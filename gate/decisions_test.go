@@ -51,6 +51,7 @@ type caseTurn struct {
 	Alone              bool       `yaml:"alone"` // not interactive
 	PersonUnbound      bool       `yaml:"person_unbound"`
 	ShortForm          bool       `yaml:"short_form"`
+	ByService          bool       `yaml:"by_service"`
 	Own                []string   `yaml:"own"`
 	DirectSend         []string   `yaml:"direct_send"`
 	AskingIsApproving  bool       `yaml:"asking_is_approving"`
@@ -110,7 +111,7 @@ func (c caseTurn) turn(op Operation) Turn {
 	}
 	return Turn{
 		Now: testNow, Tier: c.Tier, Tainted: c.Tainted, Interactive: !c.Alone, PersonBound: !c.PersonUnbound,
-		ShortForm: c.ShortForm, OwnAddresses: own, DirectSend: c.DirectSend, AskingIsApproving: c.AskingIsApproving,
+		ShortForm: c.ShortForm, ByService: c.ByService, OwnAddresses: own, DirectSend: c.DirectSend, AskingIsApproving: c.AskingIsApproving,
 		SaidIntent: c.SaidIntent.grant(op), StandingPermission: c.StandingPermission.grant(op),
 	}
 }

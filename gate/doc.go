@@ -33,6 +33,7 @@
 //	MODEL_CONFIRM_PARAMETER      refuse  1   a parameter claims that somebody confirmed
 //	ARGS_INVALID                 refuse  1   the arguments cannot be read or do not fit the schema
 //	KIND_UNKNOWN                 refuse  1   the kind of operation is none of the five
+//	PERMISSION_GRANT_RESERVED    refuse  1   an agent asks for a permission, which only the person's own words can
 //	AUTHORITY_TIER_MISSING       refuse  2   the run carries no tier
 //	AUTHORITY_TIER_UNKNOWN       refuse  2   the run's tier is not in the table
 //	AUTHORITY_CAPABILITY_DENIED  refuse  2   the tier does not hold the capability

@@ -176,7 +176,7 @@ func (p *parser) readTool(key, n *yaml.Node) *Tool {
 	switch {
 	case !toolName.MatchString(key.Value) || len(key.Value) > 64:
 		p.report(key, "a tool's name is lower-case words with dots between them, at most 64 characters")
-	case slices.Contains([]string{ToolMessageSend, ToolBundle, ToolModelCall, ToolMemoryAppend}, key.Value):
+	case slices.Contains([]string{ToolMessageSend, ToolBundle, ToolModelCall, ToolMemoryAppend, ToolPermissionGrant}, key.Value):
 		p.report(key, "this name is built in; choose another")
 	}
 	f := p.fields(n, "the entry", "description", "effect", "outward", "capability", "schema", "recipients", "amount",

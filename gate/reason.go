@@ -9,6 +9,7 @@ const (
 	ReasonModelConfirmParameter Reason = "MODEL_CONFIRM_PARAMETER"
 	ReasonArgsInvalid           Reason = "ARGS_INVALID"
 	ReasonKindUnknown           Reason = "KIND_UNKNOWN"
+	ReasonPermissionReserved    Reason = "PERMISSION_GRANT_RESERVED"
 
 	ReasonTierMissing      Reason = "AUTHORITY_TIER_MISSING"
 	ReasonTierUnknown      Reason = "AUTHORITY_TIER_UNKNOWN"
