@@ -14,8 +14,9 @@ type Phones interface {
 	OptIn(ctx context.Context, p PassRequest) error
 	// End decides a message that nobody is told of: the carrier has answered it. Errors: *Refusal (decided before).
 	End(ctx context.Context, messageID, personID string, reading ReadingRecord) error
-	// CancelSettling takes back every yes of the person that is still settling, and puts a receipt in line. It decides
-	// no message, and returns how many there were.
+	// CancelSettling takes back every yes of the person that is still settling and was when the message came, however
+	// long the message has waited to be decided; each puts a receipt in line. It decides no message, and returns how many
+	// there were.
 	CancelSettling(ctx context.Context, messageID, personID string, receipt func(Offer) string) (int, error)
 	// Choose decides a message that picks one of several live offers: the others wait in the queue again, and the chosen
 	// one is shown once more, alone, so that the yes that follows is a yes to it. Errors: *Refusal (decided before).

@@ -208,7 +208,7 @@ type Received struct {
 	QuotedFor string   // the offer that text was about; empty: none of ours, or about none
 	OptOut    string   // the provider's own word: STOP, START or HELP
 	OptedOut  bool     // no text goes to its address
-	Settling  int      // yeses of the person that can still be taken back
+	Settling  int      // yeses of the person that settle
 	Listening bool     // an agent of the account has read events, or answered a webhook, a moment ago
 }
 
@@ -391,7 +391,8 @@ type Sweeper interface {
 	// GiveWayDue puts an open offer that lives longer than an outward one back in line, behind the others, when it has
 	// gone unanswered for GiveWay and somebody else's turn is due; its life goes on meanwhile.
 	GiveWayDue(ctx context.Context) (int, error)
-	// SettleDue approves operations whose settling time is over.
+	// SettleDue approves operations whose settling time is over. One waits as long as a message of its person is undecided
+	// that came before that: it may take the yes back.
 	SettleDue(ctx context.Context) (int, error)
 	// LapseDue ends approved operations that nobody began in time.
 	LapseDue(ctx context.Context) (int, error)

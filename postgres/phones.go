@@ -97,7 +97,8 @@ func (s *Store) CancelSettling(ctx context.Context, messageID, personID string, 
 	n := 0
 	err := s.inThread(ctx, personID, func(th *thread) error {
 		stopped, err := ids(ctx, th.tx, `UPDATE operations SET state = 'declined', closed_at = $2 WHERE person_id = $1 AND state = 'settling'
-			AND settle_until > cs_now() RETURNING id::text`, personID, th.now)
+			AND settle_until > (SELECT received_at FROM messages WHERE id = $3 AND person_id = $1) -- mutant: cancel.received
+			RETURNING id::text`, personID, th.now, messageID)
 		if err != nil {
 			return err
 		}

@@ -15,7 +15,8 @@ import (
 )
 
 // each runs fn under the lock of every person that the query names. The query is a hint; fn looks again. Its $1 is the
-// time by the database's clock, less ago: as a value, and not as a call, so that the planner takes the index.
+// time by the database's clock, less ago: as a value, and not as a call, so that the planner takes the index. A person
+// whose transaction fails keeps none of the others back.
 func (s *Store) each(ctx context.Context, what, query string, ago time.Duration, fn func(th *thread) (int, error)) (int, error) {
 	var due time.Time
 	if err := s.pool.QueryRow(ctx, `SELECT cs_now() - $1::interval`, ago).Scan(&due); err != nil {
@@ -30,18 +31,23 @@ func (s *Store) each(ctx context.Context, what, query string, ago time.Duration,
 		return 0, fmt.Errorf("%s: %w", what, err)
 	}
 	total := 0
+	var errs []error
 	for _, id := range persons {
 		n := 0
 		err := s.inThread(ctx, id, func(th *thread) (err error) {
 			n, err = fn(th)
 			return err
 		})
-		if err != nil {
-			return total, fmt.Errorf("%s: %w", what, err)
+		switch {
+		case ctx.Err() != nil:
+			return total, fmt.Errorf("%s: %w", what, errors.Join(append(errs, err)...))
+		case err != nil: // mutant: sweep.others
+			errs = append(errs, fmt.Errorf("%s: person %s: %w", what, id, err))
+		default:
+			total += n
 		}
-		total += n
 	}
-	return total, nil
+	return total, errors.Join(errs...)
 }
 
 func ids(ctx context.Context, tx pgx.Tx, query string, args ...any) ([]string, error) {
@@ -72,7 +78,7 @@ func (s *Store) Advance(ctx context.Context, personID string) (int, error) {
 // AdvanceAll implements [offers.Sweeper].
 func (s *Store) AdvanceAll(ctx context.Context) (int, error) {
 	return s.each(ctx, "advance", `SELECT DISTINCT person_id FROM (SELECT person_id::text FROM offers q WHERE state = 'queued' AND created_at <= $1
-		AND NOT EXISTS (SELECT 1 FROM offers y WHERE y.person_id = q.person_id AND y.state IN ('sending', 'open')) LIMIT 500) due`, 0,
+		AND NOT EXISTS (SELECT 1 FROM offers y WHERE y.person_id = q.person_id AND y.state IN ('sending', 'open')) ORDER BY created_at LIMIT 500) due`, 0,
 		func(th *thread) (int, error) {
 			before := th.texts
 			err := th.advance(ctx)
@@ -107,7 +113,7 @@ func (s *Store) ExpireDue(ctx context.Context) (int, error) {
 // GiveWayDue implements [offers.Sweeper].
 func (s *Store) GiveWayDue(ctx context.Context) (int, error) {
 	return s.each(ctx, "give way", `SELECT DISTINCT person_id FROM (SELECT q.person_id::text FROM offers q WHERE q.state = 'queued' AND EXISTS (
-		SELECT 1 FROM offers o WHERE o.person_id = q.person_id AND o.state = 'open' AND o.asked_at <= $1) LIMIT 500) due`, offers.GiveWay,
+		SELECT 1 FROM offers o WHERE o.person_id = q.person_id AND o.state = 'open' AND o.asked_at <= $1) ORDER BY q.created_at LIMIT 500) due`, offers.GiveWay,
 		func(th *thread) (int, error) {
 			gone, err := ids(ctx, th.tx, `UPDATE offers o SET state = 'queued', present = 'queue', left_at = $2 WHERE o.person_id = $1 AND o.state = 'open'
 				AND o.ttl_us > $3 AND o.asked_at <= $2::timestamptz - $4::interval AND o.expires_at > $2
@@ -120,12 +126,20 @@ func (s *Store) GiveWayDue(ctx context.Context) (int, error) {
 		})
 }
 
+// nothingSaid holds for an operation x whose person has said nothing before the end of its settling that nobody has decided
+// yet: it may be a "wait, no".
+const nothingSaid = `NOT EXISTS (SELECT 1 FROM messages m WHERE m.person_id = x.person_id AND m.trust = 'trusted' AND m.decided_at IS NULL
+	AND m.received_at < x.settle_until)`
+
 // SettleDue implements [offers.Sweeper].
 func (s *Store) SettleDue(ctx context.Context) (int, error) {
-	return s.each(ctx, "settle", `SELECT DISTINCT person_id FROM (SELECT person_id::text FROM operations WHERE state = 'settling' AND settle_until <= $1 ORDER BY settle_until LIMIT 500) due`, 0,
+	return s.each(ctx, "settle", `SELECT DISTINCT person_id FROM (SELECT x.person_id::text FROM operations x WHERE x.state = 'settling' AND x.settle_until <= $1 AND `+nothingSaid+`
+		ORDER BY x.settle_until LIMIT 500) due`, 0,
 		func(th *thread) (int, error) {
-			due, err := ids(ctx, th.tx, `UPDATE operations SET state = 'approved', approved_at = $2::timestamptz WHERE person_id = $1 AND state = 'settling' AND settle_until <= $2::timestamptz
-				RETURNING id::text`, th.personID, th.now)
+			due, err := ids(ctx, th.tx, `UPDATE operations x SET state = 'approved', approved_at = $2::timestamptz
+				WHERE x.person_id = $1 AND x.state = 'settling' AND x.settle_until <= $2::timestamptz
+				AND `+nothingSaid+` -- mutant: settle.undecided
+				RETURNING x.id::text`, th.personID, th.now)
 			if err != nil {
 				return 0, err
 			}

@@ -624,6 +624,12 @@ func TestTakingBackAYesThatSettles(t *testing.T) {
 			w.says("hello")
 			w.must(w.processor().Process(w.ctx, w.read(first)))
 		},
+		"decided after the time is over": func(w *world) {
+			r := w.stored("wait no")
+			w.pass(time.Minute)
+			w.due() // which leaves alone what somebody has spoken about
+			w.must(w.processor().Process(w.ctx, r))
+		},
 	}
 	for name, says := range back {
 		t.Run(name, func(t *testing.T) {
@@ -645,6 +651,23 @@ func TestTakingBackAYesThatSettles(t *testing.T) {
 			if last := rows[len(rows)-1]; last.Kind != ledger.Closed || !strings.Contains(string(last.Body), "declined") {
 				t.Errorf("last ledger row %s %s", last.Kind, last.Body)
 			}
+		})
+	}
+	// A carrier may turn "yes" and "wait no" around, and reading takes time: the no is looked at though the yes is newer, and
+	// though nothing had been approved when the no was read.
+	for name, late := range map[string]func(w *world, no offers.Received) offers.Received{
+		"read before the yes":            func(_ *world, no offers.Received) offers.Received { return no },
+		"as it was read before the yes":  func(_ *world, no offers.Received) offers.Received { no.Overtaken = true; return no },
+		"read after the yes had its way": func(w *world, no offers.Received) offers.Received { return w.read(no) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			o := w.shown(settling)
+			no := w.stored("wait no")
+			w.says("yes")
+			w.wantOp(o, offers.OpSettling)
+			w.must(w.processor().Process(w.ctx, late(w, no)))
+			w.wantOp(o, offers.OpState(offers.Declined))
 		})
 	}
 	stays := map[string]func(w *world){

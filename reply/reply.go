@@ -69,7 +69,7 @@ func (p *Processor) Process(ctx context.Context, r offers.Received) error {
 		return nil
 	}
 	var v classifier.Verdict // of an overtaken message nothing is read, unless it may take a yes back
-	if !r.Overtaken || r.Settling > 0 {
+	if !r.Overtaken || mayTakeBack(r) {
 		v = tapped(r, classifier.Read(ctx, p.reader, input(r), classifier.Options{}), p.cfg.TapbackConfirms)
 	}
 	if v.Err != nil {
@@ -140,7 +140,7 @@ func decide(r offers.Received, v classifier.Verdict, threshold float64) outcome 
 	keyword := classifier.KeywordOf(words)
 	switch {
 	case r.OptOut == "STOP" || keyword == classifier.KeywordStop: // mutant: reply.stop
-		return outcome{action: optOut, cancel: r.Settling > 0}
+		return outcome{action: optOut, cancel: mayTakeBack(r)}
 	case r.OptOut == "HELP" || keyword == classifier.KeywordHelp: // mutant: reply.help
 		return outcome{action: end}
 	case r.OptedOut && (r.OptOut == "START" || classifier.OptsIn(words)): // mutant: reply.start
@@ -150,7 +150,7 @@ func decide(r offers.Received, v classifier.Verdict, threshold float64) outcome 
 	if r.Overtaken { // mutant: reply.overtaken
 		out = outcome{event: offers.MessageReceived, why: offers.WhyNewer}
 	}
-	out.cancel = r.Settling > 0 && takesBack(v) // mutant: reply.cancel
+	out.cancel = mayTakeBack(r) && takesBack(v) // mutant: reply.cancel
 	return out
 }
 
@@ -175,6 +175,10 @@ func tapped(r offers.Received, v classifier.Verdict, confirms bool) classifier.V
 	v.Reading.P[class] = 1
 	return v
 }
+
+// mayTakeBack says whether there may be a yes to take back: one settles, or an offer was live when the context was read, and
+// a message that came later may have approved it since. The store looks again.
+func mayTakeBack(r offers.Received) bool { return r.Settling > 0 || len(r.Live) > 0 }
 
 // takesBack says whether a reply that comes while a yes settles may mean "wait, no". Taking back a yes that was meant
 // costs a new offer, so less than a sure no suffices: what could not be read counts, and a reaction that is taken away.

@@ -93,7 +93,8 @@ func (s *Store) CancelSettling(ctx context.Context, messageID, personID string, 
 	n := 0
 	err := s.inThread(ctx, personID, func(th *thread) error {
 		stopped, err := all(th.session, scanString, `UPDATE operations SET state = 'declined', closed_at = ?2 WHERE person_id = ?1 AND state = 'settling'
-			AND settle_until > ?2 RETURNING id`, personID, th.now.UnixMicro())
+			AND settle_until > (SELECT received_at FROM messages WHERE id = ?3 AND person_id = ?1) -- mutant: cancel.received
+			RETURNING id`, personID, th.now.UnixMicro(), messageID)
 		if err != nil {
 			return err
 		}

@@ -3,6 +3,7 @@ package sqlite
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -11,25 +12,31 @@ import (
 	"github.com/countersign/countersign/offers"
 )
 
-// each runs fn in the thread of every person that the query names. The query is a hint; fn looks again.
+// each runs fn in the thread of every person that the query names. The query is a hint; fn looks again. A person whose
+// transaction fails keeps none of the others back.
 func (s *Store) each(ctx context.Context, what, query string, args []any, fn func(th *thread) (int, error)) (int, error) {
 	persons, err := all(s.read(ctx), scanString, query, args...)
 	if err != nil {
 		return 0, fmt.Errorf("%s: %w", what, err)
 	}
 	total := 0
+	var errs []error
 	for _, id := range persons {
 		n := 0
 		err := s.inThread(ctx, id, func(th *thread) (err error) {
 			n, err = fn(th)
 			return err
 		})
-		if err != nil {
-			return total, fmt.Errorf("%s: %w", what, err)
+		switch {
+		case ctx.Err() != nil:
+			return total, fmt.Errorf("%s: %w", what, errors.Join(append(errs, err)...))
+		case err != nil: // mutant: sweep.others
+			errs = append(errs, fmt.Errorf("%s: person %s: %w", what, id, err))
+		default:
+			total += n
 		}
-		total += n
 	}
-	return total, nil
+	return total, errors.Join(errs...)
 }
 
 // ago is a moment before the store's clock, in the unit of the tables.
@@ -57,14 +64,16 @@ func (th *thread) advanced() (int, error) {
 
 // AdvanceAll implements [offers.Sweeper].
 func (s *Store) AdvanceAll(ctx context.Context) (int, error) {
-	return s.each(ctx, "advance", `SELECT DISTINCT person_id FROM offers q WHERE state = 'queued'
-		AND NOT EXISTS (SELECT 1 FROM offers y WHERE y.person_id = q.person_id AND y.state IN ('sending', 'open')) LIMIT 100`, nil,
+	return s.each(ctx, "advance", `SELECT person_id FROM offers q WHERE state = 'queued'
+		AND NOT EXISTS (SELECT 1 FROM offers y WHERE y.person_id = q.person_id AND y.state IN ('sending', 'open'))
+		GROUP BY person_id ORDER BY min(created_at) LIMIT 500`, nil,
 		(*thread).advanced)
 }
 
 // ExpireDue implements [offers.Sweeper].
 func (s *Store) ExpireDue(ctx context.Context) (int, error) {
-	return s.each(ctx, "expire", `SELECT DISTINCT person_id FROM offers WHERE state IN ('queued', 'sending', 'open') AND expires_at <= ?1 LIMIT 100`,
+	return s.each(ctx, "expire", `SELECT person_id FROM offers WHERE state IN ('queued', 'sending', 'open') AND expires_at <= ?1
+		GROUP BY person_id ORDER BY min(expires_at) LIMIT 500`,
 		[]any{s.ago(0)}, func(th *thread) (int, error) {
 			due, err := all(th.session, scanString, `SELECT id FROM offers WHERE person_id = ?1 AND state IN ('queued', 'sending', 'open') AND expires_at <= ?2
 				ORDER BY created_at, id`, th.personID, th.now.UnixMicro())
@@ -88,8 +97,9 @@ func (s *Store) ExpireDue(ctx context.Context) (int, error) {
 
 // GiveWayDue implements [offers.Sweeper].
 func (s *Store) GiveWayDue(ctx context.Context) (int, error) {
-	return s.each(ctx, "give way", `SELECT DISTINCT q.person_id FROM offers q WHERE q.state = 'queued' AND EXISTS (
-		SELECT 1 FROM offers o WHERE o.person_id = q.person_id AND o.state = 'open' AND o.asked_at <= ?1) LIMIT 100`,
+	return s.each(ctx, "give way", `SELECT q.person_id FROM offers q WHERE q.state = 'queued' AND EXISTS (
+		SELECT 1 FROM offers o WHERE o.person_id = q.person_id AND o.state = 'open' AND o.asked_at <= ?1)
+		GROUP BY q.person_id ORDER BY min(q.created_at) LIMIT 500`,
 		[]any{s.ago(offers.GiveWay)}, func(th *thread) (int, error) {
 			gone, err := all(th.session, scanString, `UPDATE offers AS o SET state = 'queued', present = 'queue', left_at = ?2 WHERE o.person_id = ?1 AND o.state = 'open'
 				AND o.ttl_us > ?3 AND o.asked_at <= ?2 - ?4 AND o.expires_at > ?2
@@ -102,12 +112,20 @@ func (s *Store) GiveWayDue(ctx context.Context) (int, error) {
 		})
 }
 
+// nothingSaid holds for an operation x whose person has said nothing before the end of its settling that nobody has decided
+// yet: it may be a "wait, no".
+const nothingSaid = `NOT EXISTS (SELECT 1 FROM messages m WHERE m.person_id = x.person_id AND m.trust = 'trusted' AND m.decided_at IS NULL
+	AND m.received_at < x.settle_until)`
+
 // SettleDue implements [offers.Sweeper].
 func (s *Store) SettleDue(ctx context.Context) (int, error) {
-	return s.each(ctx, "settle", `SELECT DISTINCT person_id FROM operations WHERE state = 'settling' AND settle_until <= ?1 LIMIT 100`,
+	return s.each(ctx, "settle", `SELECT x.person_id FROM operations x WHERE x.state = 'settling' AND x.settle_until <= ?1 AND `+nothingSaid+`
+		GROUP BY x.person_id ORDER BY min(x.settle_until) LIMIT 500`,
 		[]any{s.ago(0)}, func(th *thread) (int, error) {
-			due, err := all(th.session, scanString, `UPDATE operations SET state = 'approved', approved_at = ?2
-				WHERE person_id = ?1 AND state = 'settling' AND settle_until <= ?2 RETURNING id`, th.personID, th.now.UnixMicro())
+			due, err := all(th.session, scanString, `UPDATE operations AS x SET state = 'approved', approved_at = ?2
+				WHERE x.person_id = ?1 AND x.state = 'settling' AND x.settle_until <= ?2
+				AND `+nothingSaid+` -- mutant: settle.undecided
+				RETURNING id`, th.personID, th.now.UnixMicro())
 			if err != nil {
 				return 0, err
 			}
@@ -127,7 +145,8 @@ func (s *Store) SettleDue(ctx context.Context) (int, error) {
 
 // LapseDue implements [offers.Sweeper].
 func (s *Store) LapseDue(ctx context.Context) (int, error) {
-	return s.each(ctx, "lapse", `SELECT DISTINCT person_id FROM operations WHERE state = 'approved' AND approved_at <= ?1 LIMIT 100`,
+	return s.each(ctx, "lapse", `SELECT person_id FROM operations WHERE state = 'approved' AND approved_at <= ?1
+		GROUP BY person_id ORDER BY min(approved_at) LIMIT 500`,
 		[]any{s.ago(offers.BeginWithin)}, func(th *thread) (int, error) {
 			due, err := all(th.session, scanString, `UPDATE operations SET state = 'lapsed', closed_at = ?2
 				WHERE person_id = ?1 AND state = 'approved' AND approved_at <= ?3 RETURNING id`,
@@ -163,7 +182,8 @@ func (th *thread) lapsed(operationID string) error {
 
 // NoticeDue implements [offers.Sweeper].
 func (s *Store) NoticeDue(ctx context.Context, notice string, hourly int) (int, error) {
-	return s.each(ctx, "notice", `SELECT DISTINCT person_id FROM operations WHERE state = 'approved' AND noticed_at IS NULL AND approved_at <= ?1 LIMIT 100`,
+	return s.each(ctx, "notice", `SELECT person_id FROM operations WHERE state = 'approved' AND noticed_at IS NULL AND approved_at <= ?1
+		GROUP BY person_id ORDER BY min(approved_at) LIMIT 500`,
 		[]any{s.ago(offers.NotPickedUp)}, func(th *thread) (int, error) {
 			n, err := th.exec(`UPDATE operations SET noticed_at = ?2 WHERE person_id = ?1 AND state = 'approved' AND noticed_at IS NULL AND approved_at <= ?3`,
 				th.personID, th.now.UnixMicro(), th.now.Add(-offers.NotPickedUp).UnixMicro())
@@ -182,7 +202,8 @@ func (s *Store) NoticeDue(ctx context.Context, notice string, hourly int) (int, 
 
 // ResendDue implements [offers.Sweeper].
 func (s *Store) ResendDue(ctx context.Context) (int, error) {
-	return s.each(ctx, "resend", `SELECT DISTINCT person_id FROM texts WHERE state IN ('sending', 'unknown') AND NOT resent AND sending_at <= ?1 LIMIT 100`,
+	return s.each(ctx, "resend", `SELECT person_id FROM texts WHERE state IN ('sending', 'unknown') AND NOT resent AND sending_at <= ?1
+		GROUP BY person_id ORDER BY min(sending_at) LIMIT 500`,
 		[]any{s.ago(offers.SendTimeout)}, func(th *thread) (int, error) {
 			list, err := all(th.session, scanText, `UPDATE texts SET state = 'unknown', ended_at = coalesce(ended_at, ?2), resent = 1
 				WHERE person_id = ?1 AND state IN ('sending', 'unknown') AND NOT resent AND sending_at <= ?3

@@ -3,12 +3,14 @@ package storetest
 import (
 	"context"
 	"encoding/json"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/countersign/countersign/gate"
 	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/offers"
+	"github.com/countersign/countersign/people"
 )
 
 // lifeTests hold what time and the queue bring.
@@ -132,6 +134,46 @@ func lifeTests(t *testing.T, open Open) {
 		w.Advance(offers.BeginWithin - time.Second) // which counts from the approval
 		_, err := w.Store.Begin(w.ctx, w.begin(o))
 		w.must(err)
+	})
+	t.Run("SettlesNotBeforeWhatWasSaidIsDecided", func(t *testing.T) {
+		w := newWorld(t, open)
+		_, other := w.approved(settling)
+		p, o := w.approved(settling)
+		w.Advance(20 * time.Second)
+		m := w.says(p, "wait no")
+		w.Advance(time.Hour) // however long it takes
+		late := w.says(p, "and another thing")
+		w.due("settle", w.Store.SettleDue, 1) // the other's
+		w.wantOp(o.OperationID, offers.OpSettling)
+		w.wantOp(other.OperationID, offers.OpApproved)
+		w.must(w.Store.Pass(w.ctx, pass(m)))
+		w.due("settle", w.Store.SettleDue, 1) // what came after the end keeps nothing
+		w.wantOp(o.OperationID, offers.OpApproved)
+		w.must(w.Store.Pass(w.ctx, pass(late)))
+	})
+	t.Run("APendingMessageKeepsNothingFromSettling", func(t *testing.T) {
+		w := newWorld(t, open)
+		p, o := w.approved(settling)
+		w.must(w.Store.SetState(w.ctx, p.AccountID, p.ID, people.Suspended))
+		if r := w.says(p, "wait no"); r.Trusted { // nobody will ever decide it
+			t.Fatal("trusted")
+		}
+		w.Advance(time.Minute)
+		w.due("settle", w.Store.SettleDue, 1)
+		w.wantOp(o.OperationID, offers.OpApproved)
+	})
+	t.Run("OnePersonsFaultIsNobodyElses", func(t *testing.T) {
+		w := newWorld(t, open)
+		broken, whole := w.shown(w.person(gate.TierOwner)), w.shown(w.person(gate.TierOwner))
+		w.Set("offers", broken.ID, "closed_by", `"no object"`)
+		w.Advance(broken.TTL)
+		n, err := w.Store.ExpireDue(w.ctx)
+		if n != 1 || err == nil || !strings.Contains(err.Error(), broken.PersonID) {
+			t.Fatalf("%d ended, %v", n, err)
+		}
+		w.wantState(whole.ID, offers.Expired)
+		w.Set("offers", broken.ID, "closed_by", nil)
+		w.due("expire", w.Store.ExpireDue, 1)
 	})
 	t.Run("Lapse", func(t *testing.T) {
 		w := newWorld(t, open)

@@ -413,6 +413,26 @@ func cancelTests(t *testing.T, open Open) {
 		_, err := w.Store.Begin(w.ctx, w.begin(o))
 		w.wantErr(err, offers.ErrNotApproved)
 	})
+	t.Run("SaidInTimeAndDecidedLate", func(t *testing.T) {
+		w := newWorld(t, open)
+		p, o := w.approved(settling)
+		m := w.says(p, "wait no")
+		w.Advance(time.Minute)
+		if n := cancel(w, m); n != 1 {
+			t.Fatalf("%d taken back", n)
+		}
+		w.wantOp(o.OperationID, offers.OpState(offers.Declined))
+	})
+	t.Run("ByAMessageOfSomebodyElse", func(t *testing.T) {
+		w := newWorld(t, open)
+		p, o := w.approved(settling)
+		m := w.says(w.person(gate.TierOwner), "wait no")
+		m.PersonID = p.ID
+		if n := cancel(w, m); n != 0 {
+			t.Fatalf("%d taken back", n)
+		}
+		w.wantOp(o.OperationID, offers.OpSettling)
+	})
 	t.Run("TooLate", func(t *testing.T) {
 		w := newWorld(t, open)
 		p, o := w.approved(settling)
