@@ -22,11 +22,15 @@ import (
 )
 
 const (
-	tryTimeout  = 10 * time.Second
-	maxHeader   = 16 << 10    // of an answer
-	maxAnswer   = 4 << 10     // of a body, read so that the connection can be used again; nobody looks at it
-	deliveries  = 32          // at once, to as many endpoints
-	lookAgain   = time.Second // woken or not: other replicas commit as well, and tries become due
+	tryTimeout = 10 * time.Second
+	maxHeader  = 16 << 10               // of an answer
+	maxAnswer  = 4 << 10                // of a body, read so that the connection can be used again; nobody looks at it
+	deliveries = 32                     // at once, to as many endpoints
+	lookAgain  = 250 * time.Millisecond // woken or not: other replicas commit as well, and tries and leases become due
+	// lease is how long a process that dies holds its endpoints up. One that stands still for so long may have an event
+	// sent by another, under the same id and number.
+	lease       = 750 * time.Millisecond
+	renewals    = 3 // of a lease, until it would be over
 	gather      = 20 * time.Millisecond
 	idleTimeout = 90 * time.Second
 )
@@ -39,8 +43,10 @@ type DeliverConfig struct {
 	Version string
 	// AtOnce is the number of endpoints that are served at once.
 	AtOnce int
-	// Timeout is that of one try, from the look-up of the name to the answer. offers.Lease must be well above.
+	// Timeout is that of one try, from the look-up of the name to the answer.
 	Timeout time.Duration
+	// Lease is how long a claim holds that nobody renews.
+	Lease time.Duration
 
 	Now    func() time.Time                                                       // of the timestamps that are signed
 	Jitter func() float64                                                         // in [0, 1)
@@ -69,6 +75,9 @@ func NewDeliverer(store offers.EndpointStore, wake *offers.Wake, log *slog.Logge
 	}
 	if c.Timeout == 0 {
 		c.Timeout = tryTimeout
+	}
+	if c.Lease == 0 {
+		c.Lease = lease
 	}
 	if c.Now == nil {
 		c.Now = time.Now
@@ -140,7 +149,7 @@ func (d *Deliverer) Run(ctx context.Context) {
 
 // Once delivers what is next, if there is something. A delivery that was claimed is seen through even when ctx ends.
 func (d *Deliverer) Once(ctx context.Context) (bool, error) {
-	next, err := d.store.ClaimDelivery(ctx)
+	next, err := d.store.ClaimDelivery(ctx, d.config.Lease)
 	if err != nil || next == nil {
 		return false, err
 	}
@@ -153,7 +162,7 @@ func (d *Deliverer) claim(ctx context.Context) *offers.Delivery {
 	if ctx.Err() != nil {
 		return nil
 	}
-	next, err := d.store.ClaimDelivery(ctx)
+	next, err := d.store.ClaimDelivery(ctx, d.config.Lease)
 	if err != nil && ctx.Err() == nil {
 		d.log.ErrorContext(ctx, "events cannot be claimed", "error", err)
 	}
@@ -162,7 +171,9 @@ func (d *Deliverer) claim(ctx context.Context) *offers.Delivery {
 
 func (d *Deliverer) deliver(ctx context.Context, x offers.Delivery) {
 	ctx = context.WithoutCancel(ctx) // mutant: endpoints-seen-through
+	release := d.hold(ctx, x)
 	a := d.try(ctx, x)
+	release()
 	fate, in := a.Judge(x.Attempts, d.config.Jitter())
 	log := d.log.With("delivery", x, "status", a.Status, "failure", string(a.Failure), "attempt", x.Attempts+1)
 	switch fate {
@@ -177,6 +188,27 @@ func (d *Deliverer) deliver(ctx context.Context, x offers.Delivery) {
 	if err := d.store.RecordDelivery(ctx, x, a, fate, in); err != nil {
 		log.ErrorContext(ctx, "delivery not recorded", "error", err)
 	}
+}
+
+// hold renews a claim until it is released. A claim that cannot be renewed may be lost, which the record will tell.
+func (d *Deliverer) hold(ctx context.Context, x offers.Delivery) (release func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	var done sync.WaitGroup
+	done.Go(func() {
+		t := time.NewTicker(d.config.Lease / renewals)
+		defer t.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-t.C:
+			}
+			if errors.Is(d.store.RenewDelivery(ctx, x, d.config.Lease), offers.ErrLeaseLost) {
+				return
+			}
+		}
+	})
+	return func() { cancel(); done.Wait() }
 }
 
 // try posts an event once.

@@ -27,6 +27,9 @@ import (
 )
 
 // office is a store with one person, in which events can be made to happen.
+// testLease is longer than a busy machine may make a test wait between two of its steps.
+const testLease = 30 * time.Second
+
 type office struct {
 	t      *testing.T
 	path   string
@@ -106,7 +109,7 @@ func (o *office) deliverer(change ...func(*DeliverConfig)) *Deliverer {
 
 func (o *office) delivererOn(s offers.EndpointStore, change ...func(*DeliverConfig)) *Deliverer {
 	o.t.Helper()
-	c := DeliverConfig{AllowPrivate: true, Version: "test", Jitter: func() float64 { return 0.5 }}
+	c := DeliverConfig{AllowPrivate: true, Version: "test", Jitter: func() float64 { return 0.5 }, Lease: testLease}
 	for _, f := range change {
 		f(&c)
 	}
@@ -277,7 +280,7 @@ func TestDeliverAgainAfterACrash(t *testing.T) {
 	o.once(o.delivererOn(dying), true)
 	d := o.deliverer()
 	o.once(d, false) // as far as anybody knows, it is on its way
-	o.advance(offers.Lease + time.Second)
+	o.advance(testLease + time.Second)
 	o.once(d, true)
 	o.once(d, true)
 	o.once(d, false)
@@ -288,13 +291,49 @@ func TestDeliverAgainAfterACrash(t *testing.T) {
 	}
 }
 
+// renewed tells of every renewal that the store has made.
+type renewed struct {
+	offers.EndpointStore
+	did chan struct{}
+}
+
+func (r renewed) RenewDelivery(ctx context.Context, d offers.Delivery, lease time.Duration) error {
+	err := r.EndpointStore.RenewDelivery(ctx, d, testLease)
+	select {
+	case r.did <- struct{}{}:
+	case <-ctx.Done():
+	}
+	return err
+}
+
+// However long a backend takes, nobody else takes its event over while the process lives.
+func TestDeliverHoldsOnWhileItTries(t *testing.T) {
+	o := newOffice(t)
+	r := renewed{o.store, make(chan struct{})}
+	second := o.delivererOn(o.open())
+	b := newBackend(t, func(n int, _ http.ResponseWriter, req *http.Request) {
+		for range 3 {
+			o.advance(testLease / 2)
+			<-r.did // it may have been under way
+			<-r.did
+			if again, err := second.Once(context.WithoutCancel(req.Context())); again || err != nil {
+				t.Errorf("sent by another as well: %v %v", again, err)
+			}
+		}
+	})
+	o.add(b.URL)
+	o.happen(1)
+	o.once(o.delivererOn(r, func(c *DeliverConfig) { c.Lease = 3 * time.Millisecond }), true)
+	equal(t, "numbers", b.seqs(), []int64{1})
+}
+
 // A process that stood still beyond its lease must not count what another has taken over.
 func TestDeliverLateDoesNotSkip(t *testing.T) {
 	o := newOffice(t)
 	var second *Deliverer
 	b := newBackend(t, func(n int, w http.ResponseWriter, r *http.Request) {
 		if n == 1 {
-			o.advance(offers.Lease + time.Second)
+			o.advance(testLease + time.Second)
 			if _, err := second.Once(context.WithoutCancel(r.Context())); err != nil {
 				t.Error(err)
 			}

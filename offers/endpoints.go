@@ -119,10 +119,6 @@ func (a Attempt) Judge(failed int, jitter float64) (Fate, time.Duration) {
 	return FateRetry, time.Duration(float64(retryAfter[failed]) * (0.8 + 0.4*jitter)) // mutant: endpoints-jitter
 }
 
-// Lease is how long a claim of a delivery holds. It is well above the time-out of a try, so that only a process that
-// died or stood still loses it.
-const Lease = 30 * time.Second
-
 // ErrLeaseLost says that another worker has claimed the endpoint since: the try is not recorded.
 var ErrLeaseLost = errors.New("the lease of the delivery is over")
 
@@ -132,8 +128,9 @@ var ErrLeaseLost = errors.New("the lease of the delivery is over")
 // once. One at a time: an event that fails holds up those behind it, of its endpoint alone, until it is delivered or
 // dead. A dead letter that is put back goes out under its old number, between the others, and holds up nothing.
 //
-// A claim is a lease with a ticket. Where a process dies between sending and recording, the lease ends and the same
-// event goes out again with the same id and seq; where it only stood still, its ticket is too old to record anything.
+// A claim is a lease with a ticket, renewed for as long as the try lasts. Where a process dies between sending and
+// recording, the lease ends and the same event goes out again with the same id and seq; where it only stood still, its
+// ticket is too old to record anything.
 type EndpointStore interface {
 	// AddEndpoint stores an endpoint, which begins at the feed's end. Errors: people.ErrNoAccount.
 	AddEndpoint(ctx context.Context, e Endpoint) error
@@ -149,9 +146,11 @@ type EndpointStore interface {
 	// RetryDead puts a letter back, with the whole schedule before it. Errors: ErrNotFound.
 	RetryDead(ctx context.Context, accountID, letterID string) error
 
-	// ClaimDelivery claims, for Lease, the endpoint that has waited longest among those that are enabled, not claimed
-	// and have something due, and returns what is to be sent. nil: there is none.
-	ClaimDelivery(ctx context.Context) (*Delivery, error)
+	// ClaimDelivery claims, for the time of the lease, the endpoint that has waited longest among those that are
+	// enabled, not claimed and have something due, and returns what is to be sent. nil: there is none.
+	ClaimDelivery(ctx context.Context, lease time.Duration) (*Delivery, error)
+	// RenewDelivery lets a claim hold for the time of the lease from now on. Errors: ErrLeaseLost.
+	RenewDelivery(ctx context.Context, d Delivery, lease time.Duration) error
 	// RecordDelivery stores what came of a try and ends the claim. retryIn counts with FateRetry.
 	// Errors: ErrLeaseLost.
 	RecordDelivery(ctx context.Context, d Delivery, a Attempt, fate Fate, retryIn time.Duration) error

@@ -101,7 +101,7 @@ const readable = `v.xid < pg_snapshot_xmin(pg_current_snapshot())`
 
 // ClaimDelivery implements [offers.EndpointStore]. The claim commits in its own statement; what is due is read after
 // it, by the position that the claim returned.
-func (s *Store) ClaimDelivery(ctx context.Context) (*offers.Delivery, error) {
+func (s *Store) ClaimDelivery(ctx context.Context, lease time.Duration) (*offers.Delivery, error) {
 	var d offers.Delivery
 	var xid string
 	var row int64
@@ -115,7 +115,7 @@ func (s *Store) ClaimDelivery(ctx context.Context) (*offers.Delivery, error) {
 					AND EXISTS (SELECT 1 FROM events v WHERE v.account_id = e.account_id AND (v.xid, v.row) > (e.position_xid, e.position_row)
 						AND `+readable+`)))
 			ORDER BY e.claimed_at NULLS FIRST, e.id LIMIT 1 FOR NO KEY UPDATE SKIP LOCKED)
-		RETURNING id, account_id, url, secret, created_at, seq, attempts, position_xid::text, position_row, ticket, next_try IS NULL OR next_try <= cs_now()`, offers.Lease).
+		RETURNING id, account_id, url, secret, created_at, seq, attempts, position_xid::text, position_row, ticket, next_try IS NULL OR next_try <= cs_now()`, lease).
 		Scan(&d.Endpoint.ID, &d.Endpoint.AccountID, &d.Endpoint.URL, &d.Endpoint.Secret, &d.Endpoint.CreatedAt, &d.Endpoint.Seq, &d.Attempts,
 			&xid, &row, &d.Ticket, &headDue)
 	if errors.Is(err, pgx.ErrNoRows) {
@@ -163,6 +163,19 @@ func (s *Store) due(ctx context.Context, d *offers.Delivery, sql string, args ..
 	e.At, e.Data = e.At.UTC(), []byte(data)
 	d.Event, d.Position = e, offers.Position(xid, row)
 	return err == nil, err
+}
+
+// RenewDelivery implements [offers.EndpointStore].
+func (s *Store) RenewDelivery(ctx context.Context, d offers.Delivery, lease time.Duration) error {
+	tag, err := s.pool.Exec(ctx, `UPDATE endpoints SET leased_until = cs_now() + $3::interval WHERE id = $1 AND ticket = $2 AND leased_until IS NOT NULL`,
+		d.Endpoint.ID, d.Ticket, lease)
+	switch {
+	case err != nil:
+		return fmt.Errorf("renew delivery: %w", err)
+	case tag.RowsAffected() == 0:
+		return offers.ErrLeaseLost
+	}
+	return nil
 }
 
 // RecordDelivery implements [offers.EndpointStore].

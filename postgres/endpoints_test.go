@@ -41,7 +41,7 @@ func TestEndpointsWaitForTheOldestTransaction(t *testing.T) {
 		}
 	}
 	claim := func() *offers.Delivery {
-		d, err := s.ClaimDelivery(ctx)
+		d, err := s.ClaimDelivery(ctx, time.Minute)
 		if err != nil {
 			t.Fatal(err)
 		}

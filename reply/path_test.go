@@ -77,7 +77,7 @@ func TestPath(t *testing.T) {
 		w := newWorld(t)
 		w.must(w.store.AddEndpoint(w.ctx, offers.Endpoint{ID: offers.NewID(), AccountID: people.DefaultAccount, URL: "https://agent.example.test/", Secret: offers.NewEndpointSecret()}))
 		w.shown()
-		d, err := w.store.ClaimDelivery(w.ctx)
+		d, err := w.store.ClaimDelivery(w.ctx, time.Minute)
 		if err != nil || d == nil {
 			t.Fatalf("delivery %v %v", d, err)
 		}

@@ -113,11 +113,11 @@ const waiting = `SELECT e.id FROM endpoints e
 	ORDER BY e.claimed_at NULLS FIRST, e.id LIMIT 1`
 
 // ClaimDelivery implements [offers.EndpointStore]. It looks before it takes the lock: mostly there is nothing.
-func (s *Store) ClaimDelivery(ctx context.Context) (*offers.Delivery, error) {
+func (s *Store) ClaimDelivery(ctx context.Context, lease time.Duration) (*offers.Delivery, error) {
 	var d offers.Delivery
 	err := s.read(ctx).one(waiting, []any{s.now().UnixMicro()}, &d.Endpoint.ID)
 	if err == nil {
-		err = s.write(ctx, func(q session, now time.Time) error { return claim(q, now, &d) })
+		err = s.write(ctx, func(q session, now time.Time) error { return claim(q, now, lease, &d) })
 	}
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
@@ -129,7 +129,7 @@ func (s *Store) ClaimDelivery(ctx context.Context) (*offers.Delivery, error) {
 }
 
 // claim fills the delivery. sql.ErrNoRows: there is none.
-func claim(q session, now time.Time, d *offers.Delivery) error {
+func claim(q session, now time.Time, lease time.Duration, d *offers.Delivery) error {
 	e := &d.Endpoint
 	us := now.UnixMicro()
 	if err := q.one(waiting, []any{us}, &e.ID); err != nil {
@@ -137,7 +137,7 @@ func claim(q session, now time.Time, d *offers.Delivery) error {
 	}
 	var position, created int64
 	err := q.one(`UPDATE endpoints SET leased_until = ?2, claimed_at = ?3, ticket = ticket + 1 WHERE id = ?1
-		RETURNING account_id, url, secret, created_at, seq, attempts, position_row, ticket`, []any{e.ID, now.Add(offers.Lease).UnixMicro(), us},
+		RETURNING account_id, url, secret, created_at, seq, attempts, position_row, ticket`, []any{e.ID, now.Add(lease).UnixMicro(), us},
 		&e.AccountID, &e.URL, &e.Secret, &created, &e.Seq, &d.Attempts, &position, &d.Ticket)
 	if err != nil {
 		return err
@@ -161,6 +161,23 @@ func due(q session, d *offers.Delivery, query string, args ...any) error {
 	v.At, v.Data = at(us), []byte(data)
 	d.Event, d.Position = v, offers.Position(0, number)
 	return err
+}
+
+// RenewDelivery implements [offers.EndpointStore].
+func (s *Store) RenewDelivery(ctx context.Context, d offers.Delivery, lease time.Duration) error {
+	var n int64
+	err := s.write(ctx, func(q session, now time.Time) (err error) {
+		n, err = q.exec(`UPDATE endpoints SET leased_until = ?3 WHERE id = ?1 AND ticket = ?2 AND leased_until IS NOT NULL`,
+			d.Endpoint.ID, d.Ticket, now.Add(lease).UnixMicro())
+		return err
+	})
+	switch {
+	case err != nil:
+		return fmt.Errorf("renew delivery: %w", err)
+	case n == 0:
+		return offers.ErrLeaseLost
+	}
+	return nil
 }
 
 // RecordDelivery implements [offers.EndpointStore].

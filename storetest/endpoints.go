@@ -21,6 +21,7 @@ func RunEndpoints(t *testing.T, open Open) {
 		{"BeginsAtTheFeedsEnd", endpointsBegin},
 		{"AnAccountOfItsOwn", endpointsAccount},
 		{"AClaimHoldsForItsLease", endpointsLease},
+		{"ARenewedClaimHoldsOn", endpointsRenew},
 		{"ACrashSendsTheSameAgain", endpointsCrash},
 		{"AnOldTicketRecordsNothing", endpointsTicket},
 		{"AFailureHoldsUpItsOwnEndpointOnly", endpointsFailure},
@@ -42,6 +43,9 @@ func RunEndpoints(t *testing.T, open Open) {
 		})
 	}
 }
+
+// lease is longer than a busy machine may make a test wait between two of its steps.
+const lease = 30 * time.Second
 
 type endpoints struct {
 	*world
@@ -105,7 +109,7 @@ func (w *endpoints) happen(n int) []string {
 func (w *endpoints) claim() offers.Delivery {
 	w.t.Helper()
 	w.settle()
-	d, err := w.store.ClaimDelivery(w.ctx)
+	d, err := w.store.ClaimDelivery(w.ctx, lease)
 	w.must(err)
 	if d == nil {
 		w.t.Fatal("nothing is to be delivered")
@@ -117,7 +121,7 @@ func (w *endpoints) claim() offers.Delivery {
 func (w *endpoints) idle() {
 	w.t.Helper()
 	w.settle()
-	d, err := w.store.ClaimDelivery(w.ctx)
+	d, err := w.store.ClaimDelivery(w.ctx, lease)
 	w.must(err)
 	if d != nil {
 		w.t.Fatalf("number %d is to go to %s, want nothing", d.Seq, d.Endpoint.ID)
@@ -229,10 +233,10 @@ func endpointsLease(w *endpoints) {
 	w.add(people.DefaultAccount)
 	w.happen(2)
 	first := w.claim()
-	w.Advance(offers.Lease - time.Second)
+	w.Advance(lease - time.Second)
 	w.idle()
 	for _, s := range []Store{w.Store, w.Second()} {
-		d, err := w.endpointStore(s).ClaimDelivery(w.ctx)
+		d, err := w.endpointStore(s).ClaimDelivery(w.ctx, lease)
 		w.must(err)
 		if d != nil {
 			w.t.Fatal("an endpoint was claimed twice")
@@ -244,11 +248,29 @@ func endpointsLease(w *endpoints) {
 	}
 }
 
+func endpointsRenew(w *endpoints) {
+	w.add(people.DefaultAccount)
+	w.happen(2)
+	first := w.claim()
+	w.Advance(lease / 2)
+	w.must(w.store.RenewDelivery(w.ctx, first, lease))
+	w.Advance(lease * 3 / 4)
+	w.idle()
+	w.Advance(lease / 2)
+	again := w.claim()
+	w.wantErr(w.store.RenewDelivery(w.ctx, first, lease), offers.ErrLeaseLost)
+	w.record(again, ok)
+	w.wantErr(w.store.RenewDelivery(w.ctx, again, lease), offers.ErrLeaseLost) // nothing is held any more
+	if d := w.claim(); d.Seq != 2 {
+		w.t.Fatalf("after the first came number %d", d.Seq)
+	}
+}
+
 func endpointsCrash(w *endpoints) {
 	w.add(people.DefaultAccount)
 	w.happen(2)
 	first := w.claim()
-	w.Advance(offers.Lease + time.Second)
+	w.Advance(lease + time.Second)
 	w.store = w.endpointStore(w.Second())
 	again := w.claim()
 	if again.Event.ID != first.Event.ID || again.Seq != first.Seq || again.Ticket == first.Ticket {
@@ -264,7 +286,7 @@ func endpointsTicket(w *endpoints) {
 	e := w.add(people.DefaultAccount)
 	w.happen(2)
 	old := w.claim()
-	w.Advance(offers.Lease + time.Second)
+	w.Advance(lease + time.Second)
 	next := w.claim()
 	was := w.endpoint(e.AccountID, e.ID)
 	for _, a := range []offers.Attempt{ok, {Status: 500}, {Status: 410}} {
@@ -558,7 +580,7 @@ func endpointsWorkers(w *endpoints) {
 		s := replicas[i%len(replicas)]
 		wg.Go(func() {
 			for tries := 0; !done() && w.ctx.Err() == nil && !w.t.Failed(); tries++ {
-				d, err := s.ClaimDelivery(w.ctx)
+				d, err := s.ClaimDelivery(w.ctx, lease)
 				if err != nil {
 					w.t.Error(err)
 					return
