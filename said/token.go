@@ -22,7 +22,7 @@ var tokenForm = regexp.MustCompile(strings.Join([]string{
 	`(?:sms:|whatsapp:|sim:)[A-Za-z0-9+_-]+`,
 	`[\p{L}\p{N}._%+'=-]+@[\p{L}\p{N}-]+(?:\.[\p{L}\p{N}-]+)+`, // mail address
 	`https?://[^\s<>"]+`,
-	`\+[0-9][0-9 ().-]{5,20}[0-9]`,                      // phone number
+	`\+[0-9][0-9 ().-]{5,20}[0-9]`,                          // phone number
 	`[@#][\p{L}\p{N}][\p{L}\p{N}_-]*(?:\.[\p{L}\p{N}_-]+)*`, // handle, channel
 	`[$€£¥₹]`,
 	`[0-9]+(?:,[0-9]{3})+(?:\.[0-9]+)?`,

@@ -35,6 +35,7 @@ type cli struct {
 	Endpoints endpointsCmd `cmd:"" help:"Post events to an agent's backend, and see to what did not arrive."`
 	Classify  classifyCmd  `cmd:"" help:"Read replies and say what code would do."`
 	Golive    goliveCmd    `cmd:"" help:"Ask a running server whether its gate holds, and prove that one yes releases one staged send once."`
+	Said      saidCmd      `cmd:"" help:"What a person typed as a permission: the words that count, and how well they are read."`
 	Calibrate calibrateCmd `cmd:"" help:"Show what a reader's probabilities are worth, bless it or refuse, and export replies for labelling."`
 	Train     trainCmd     `cmd:"" help:"Train the built-in reader from its corpus."`
 	Version   versionCmd   `cmd:"" help:"Print the version."`
