@@ -1,6 +1,7 @@
 package offers_test
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/countersign/countersign/offers"
@@ -34,5 +35,29 @@ func TestWake(t *testing.T) {
 	w.Signal()
 	if !closed(events) || !closed(line) {
 		t.Errorf("after Signal: events woken %v, line woken %v", closed(events), closed(line))
+	}
+}
+
+// What is signalled here is told to others; what others have said is not sent back to them.
+func TestWakeForwards(t *testing.T) {
+	var w offers.Wake
+	var told []bool
+	w.Forward(func(inLine bool) { told = append(told, inLine) })
+	w.Signal()
+	w.SignalEvents()
+	if !slices.Equal(told, []bool{true, false}) {
+		t.Fatalf("told %v", told)
+	}
+	events, line := w.C(), w.InLine()
+	w.Ring(false)
+	if !closed(events) || closed(line) {
+		t.Errorf("after Ring(false): events woken %v, line woken %v", closed(events), closed(line))
+	}
+	w.Ring(true)
+	if !closed(line) {
+		t.Error("after Ring(true) the line is not woken")
+	}
+	if len(told) != 2 {
+		t.Errorf("a ring was forwarded: %v", told)
 	}
 }

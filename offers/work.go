@@ -11,9 +11,10 @@ import (
 // Wake tells waiters that something was committed. It is a hint: a waiter reads the rows again, and also on a timer.
 // Who sends texts waits apart, so that a yes, which puts no text in line, costs no look at the line.
 type Wake struct {
-	mu     sync.Mutex
-	c      chan struct{}
-	inLine chan struct{}
+	mu      sync.Mutex
+	c       chan struct{}
+	inLine  chan struct{}
+	forward func(inLine bool)
 }
 
 // C returns a channel that is closed by the next signal of either kind. Take it before reading rows.
@@ -23,10 +24,29 @@ func (w *Wake) C() <-chan struct{} { return w.take(&w.c) }
 func (w *Wake) InLine() <-chan struct{} { return w.take(&w.inLine) }
 
 // Signal wakes everybody who waits now.
-func (w *Wake) Signal() { w.signal(&w.c, &w.inLine) }
+func (w *Wake) Signal() { w.Ring(true); w.tell(true) }
 
 // SignalEvents wakes everybody but those who send texts: what was committed put none in line.
-func (w *Wake) SignalEvents() { w.signal(&w.c) }
+func (w *Wake) SignalEvents() { w.Ring(false); w.tell(false) }
+
+// Forward has f told of every later signal of this process, to pass it on to other processes on the same database.
+// inLine is false for SignalEvents. f must not wait for anything. Call it before the first signal.
+func (w *Wake) Forward(f func(inLine bool)) { w.forward = f }
+
+// Ring wakes who waits in this process and is not forwarded: another process has said it.
+func (w *Wake) Ring(inLine bool) {
+	if inLine {
+		w.signal(&w.c, &w.inLine)
+		return
+	}
+	w.signal(&w.c)
+}
+
+func (w *Wake) tell(inLine bool) {
+	if w.forward != nil {
+		w.forward(inLine)
+	}
+}
 
 func (w *Wake) take(c *chan struct{}) <-chan struct{} {
 	w.mu.Lock()
