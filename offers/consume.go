@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/countersign/countersign/gate"
 	"github.com/countersign/countersign/people"
 )
 
@@ -67,7 +68,7 @@ func (c ConsumeRequest) Won() (Operation, Effects, error) {
 		return op, eff, err
 	}
 	eff.Events = append(eff.Events, closed)
-	if state == OpApproved {
+	if state == OpApproved && o.Tool != gate.ToolPermissionGrant { // that one is the service's own to carry out
 		approved, err := MakeEvent(OperationApproved, OperationData{Operation: op})
 		if err != nil {
 			return op, eff, err
@@ -95,6 +96,7 @@ type LedgerBody struct {
 	Reader     string  `json:"reader,omitempty"`
 	By         string  `json:"by,omitempty"`
 	ResultSum  string  `json:"result_sha256,omitempty"`
+	Permission string  `json:"permission,omitempty"` // that an allow was spent from
 }
 
 // Snapshot is what a store read after an update had changed no row.

@@ -216,12 +216,15 @@ type Operation struct {
 	Rule       string          `json:"-"`
 	Tier       string          `json:"-"`
 	Capability string          `json:"-"`
+
+	PermissionID string `json:"-"` // that its allow was spent from
 }
 
 // LogValue keeps arguments out of logs.
 func (o Operation) LogValue() slog.Value {
 	return slog.GroupValue(slog.String("id", o.ID), slog.String("state", string(o.State)), slog.String("tool", o.Tool),
-		slog.String("decision", o.Decision), slog.String("reason", o.Reason))
+		slog.String("decision", o.Decision), slog.String("reason", o.Reason), slog.String("rule", o.Rule),
+		slog.String("tier", o.Tier), slog.String("capability", o.Capability))
 }
 
 // Result is what an executor reports.

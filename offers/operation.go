@@ -39,8 +39,14 @@ func OperationRow(p Proposal, f Facts, plan Plan) Operation {
 	return Operation{
 		ID: f.OperationID, RunID: f.Run.ID, Kind: p.Kind, Tool: p.Tool, Decision: d.Answer.String(), Reason: string(d.Reason),
 		Detail: d.Detail, State: state, ArgsSHA256: Hex(p.ArgsSum), AccountID: p.AccountID, PersonID: f.Person.ID, Args: p.Args,
-		Rule: d.Rule, Tier: d.Tier, Capability: string(d.Capability),
+		Rule: d.Rule, Tier: d.Tier, Capability: string(d.Capability), PermissionID: d.Grant,
 	}
+}
+
+// Permitted says whether the operation was allowed by a permission of the person's. Such an allow is their approval, given
+// beforehand: it lapses as a yes does when nobody begins in time.
+func (o Operation) Permitted() bool {
+	return o.State == OpAllowed && (o.Reason == string(gate.ReasonSaidIntent) || o.Reason == string(gate.ReasonDirectSend) || o.PermissionID != "")
 }
 
 // DecisionRecord is the ledger row of a decision.
@@ -54,7 +60,7 @@ func DecisionRecord(op Operation) (ledger.Kind, LedgerBody) {
 	}
 	return kind, LedgerBody{
 		Operation: op.ID, Tool: op.Tool, ArgsSHA256: op.ArgsSHA256, Decision: op.Decision, Reason: op.Reason, Rule: op.Rule,
-		Tier: op.Tier, Capability: op.Capability,
+		Tier: op.Tier, Capability: op.Capability, Permission: op.PermissionID,
 	}
 }
 

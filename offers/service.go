@@ -94,7 +94,7 @@ func (s *Service) Reaches(op gate.Operation) []string {
 // plan is pure: facts and the token of a page in, plan out.
 func (s *Service) plan(p Proposal, f Facts, token string) (Plan, error) {
 	op := gate.Operation{Kind: gate.Kind(p.Kind), Tool: p.Tool, Args: p.Args}
-	plan := Plan{Decision: gate.Decide(op, f.Turn(), s.policy)}
+	plan := Plan{Decision: gate.Decide(op, f.permissionsIn(f.Turn(), op, s.policy), s.policy)}
 	plan.Taints = plan.Decision.Answer != gate.Refuse && s.policy.ReadsUntrusted(op)
 	if plan.Decision.Answer == gate.Allow && op.Kind == gate.KindOutboundMessage {
 		return s.say(plan, f, p)
@@ -103,7 +103,7 @@ func (s *Service) plan(p Proposal, f Facts, token string) (Plan, error) {
 		return plan, nil
 	}
 	limit := s.limit(f.Address.Channel())
-	view := View{Limit: limit, Most: Room(limit), Names: s.names, Before: f.before()}
+	view := View{Limit: limit, Most: Room(limit), Names: s.named(f), Before: f.before()}
 	if s.pages != "" {
 		view.Page = s.pages + PagePath + token
 	}
@@ -134,6 +134,14 @@ func (s *Service) plan(p Proposal, f Facts, token string) (Plan, error) {
 	return plan, nil
 }
 
+// named is what labels call recipients: the service's own names, or else the account's contacts.
+func (s *Service) named(f Facts) func(string) string {
+	if s.names != nil {
+		return s.names
+	}
+	return func(address string) string { return f.Names[address] }
+}
+
 // before is the offer that is to be superseded, where the person may have seen it.
 func (f Facts) before() *gate.Operation {
 	o := f.Superseded
@@ -162,7 +170,7 @@ const questionRoom = 600
 
 // Check answers what the gate would say, and stores nothing.
 func (s *Service) Check(f Facts, op gate.Operation) gate.Decision {
-	return gate.Decide(op, f.Turn(), s.policy)
+	return gate.Decide(op, f.permissionsIn(f.Turn(), op, s.policy), s.policy)
 }
 
 // Policy is what the service decides by.
@@ -176,7 +184,7 @@ func (f Facts) Turn() gate.Turn {
 	}
 	return gate.Turn{
 		Now: f.Now, Tier: tier, Tainted: f.Run.Tainted, Interactive: f.Run.Interactive && f.Reachable,
-		PersonBound: f.Address != "", ShortForm: f.Run.Cause.Offer, OwnAddresses: f.OwnAddresses, DirectSend: f.DirectSend,
+		PersonBound: f.Address != "", ShortForm: f.Run.Cause.Offer, OwnAddresses: f.OwnAddresses,
 		AskingIsApproving: f.AskingIsApproves,
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/countersign/countersign/gate"
 	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/people"
+	"github.com/countersign/countersign/said"
 )
 
 // Store keeps runs, operations, offers, texts, messages, events and the ledger.
@@ -56,8 +57,9 @@ type Store interface {
 // Proposer turns a proposal into an operation.
 type Proposer interface {
 	// Propose makes run (for the short way in), operation, offer, ledger row, event and idempotency key in one
-	// transaction. It collects the facts under the person's lock and asks decide, which is pure, exactly once; an
-	// error of decide goes out as it is and stores nothing. A key that was used before gets the earlier operation,
+	// transaction. It collects the facts under the person's lock and asks decide, which is pure, once; and again, with
+	// the permission barred, where the answer rests on one that cannot be spent. An error of decide goes out as it is and
+	// stores nothing. A key that was used before gets the earlier operation,
 	// with again = true; a concurrent duplicate waits for the first. If an old offer is to be superseded it is closed
 	// in the same transaction.
 	// Errors: ErrNotFound (person, run or superseded offer), ErrNoAddress, ErrRunExpired, ErrIdempotencyConflict,
@@ -96,8 +98,10 @@ type Facts struct {
 	Address          people.Address // where an ask would be shown
 	OurNumber        people.Address
 	OwnAddresses     []string // those of Reaches that are the account's: bound ones and those of its own list
-	DirectSend       []string // exact addresses that the person pinned
 	AskingIsApproves bool
+	Permissions      []Permission      // the person's, granted and neither revoked nor expired
+	Barred           []string          // ids of permissions that could not be spent
+	Names            map[string]string // of Reaches those that exactly one contact has, by that contact's name
 	Superseded       *Offer
 }
 
@@ -277,6 +281,11 @@ func (p PassRequest) HourlyLimit() int {
 	if p.Hourly == 0 {
 		return HourlyTexts
 	}
+	// Asked is what the message asks for in the person's own words. It becomes permissions in the same transaction, where
+	// the person is an active owner and the message the newest of theirs.
+	Asked []said.Intent
+	// TakesBack ends what the person's earlier messages asked for once and nothing has used.
+	TakesBack bool
 	return p.Hourly
 }
 

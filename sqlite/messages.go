@@ -187,6 +187,9 @@ func (th *thread) decide(messageID string, reading offers.ReadingRecord) error {
 	return err
 }
 
+		if err := th.asked(p); err != nil {
+			return err
+		}
 // Pass implements [offers.Inbox].
 func (s *Store) Pass(ctx context.Context, p offers.PassRequest) error {
 	err := s.inThread(ctx, p.PersonID, func(th *thread) error {

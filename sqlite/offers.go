@@ -106,10 +106,10 @@ func oneOperation(q session, accountID, id string) (offers.Operation, error) {
 	var begun *int64
 	var offerID string
 	err := q.one(`SELECT x.id, x.run_id, x.person_id, x.kind, x.tool, x.args, x.args_sha256, x.decision, x.reason,
-		x.rule, x.detail, x.tier, x.capability, x.state, x.begun_at, x.begun_by, x.result, coalesce(o.id, '')
+		x.rule, x.detail, x.tier, x.capability, x.state, x.begun_at, x.begun_by, x.result, coalesce(o.id, ''), coalesce(x.permission_id, '')
 		FROM operations x LEFT JOIN offers o ON o.operation_id = x.id WHERE x.id = ?1 AND x.account_id = ?2`, []any{id, accountID},
 		&op.ID, &op.RunID, &op.PersonID, &op.Kind, &op.Tool, &args, &sum, &op.Decision, &op.Reason,
-		&op.Rule, &op.Detail, &op.Tier, &op.Capability, &op.State, &begun, &op.BegunBy, &result, &offerID)
+		&op.Rule, &op.Detail, &op.Tier, &op.Capability, &op.State, &begun, &op.BegunBy, &result, &offerID, &op.PermissionID)
 	if err != nil {
 		return op, notFound(err)
 	}
@@ -444,6 +444,8 @@ const begin = `UPDATE operations AS x SET state = 'running', begun_at = ?4, begu
     AND x.args_sha256 = ?3                                          -- mutant: begin.args
     AND (x.state = 'allowed' OR x.state = 'approved')               -- mutant: begin.state
     AND (x.approved_at IS NULL OR x.approved_at + ?6 > ?4)          -- mutant: begin.deadline
+    AND x.tool <> 'permission.grant'                                -- mutant: begin.service
+    AND NOT EXISTS (SELECT 1 FROM permissions g WHERE g.id = x.permission_id AND g.revoked_at IS NOT NULL) -- mutant: begin.permission
     AND p.state = 'active'                                          -- mutant: begin.active
     AND p.tier IN (SELECT value FROM json_each(?7))                 -- mutant: begin.tier`
 

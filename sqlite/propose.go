@@ -74,7 +74,7 @@ func propose(q session, now time.Time, opID string, p offers.Proposal, decide fu
 		}
 		f.Superseded = &old
 	}
-	plan, err := decide(f)
+	plan, err := th.planned(f, decide)
 	if err != nil {
 		return err
 	}
@@ -138,7 +138,14 @@ func (th *thread) facts(f *offers.Facts, want people.Address, reaches []string) 
 	}
 	f.OwnAddresses, err = all(th.session, scanString, `SELECT address FROM own_addresses WHERE account_id = ?1 AND address IN (SELECT value FROM json_each(?2)) UNION
 		SELECT address FROM addresses WHERE account_id = ?1 AND address IN (SELECT value FROM json_each(?2)) ORDER BY 1`, th.accountID, string(list))
+	if err != nil {
+		return err
+	}
+	if f.Names, err = namesOf(th.session, th.accountID, string(list)); err != nil {
+		return err
+	}
 	f.Reachable = f.Person.State == people.Active && f.Address != ""
+	f.Permissions, err = th.permissions()
 	return err
 }
 
@@ -147,9 +154,10 @@ func (th *thread) store(p offers.Proposal, f offers.Facts, plan offers.Plan) err
 	d := plan.Decision
 	op := offers.OperationRow(p, f, plan)
 	_, err := th.exec(`INSERT INTO operations (id, account_id, run_id, person_id, kind, tool, args, args_sha256, decision, reason, rule, detail,
-		tier, capability, state, created_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)`,
+		tier, capability, state, created_at, permission_id, approved_at)
+		VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, nullif(?17, ''), iif(?18, ?16, NULL))`,
 		op.ID, th.accountID, op.RunID, th.personID, op.Kind, op.Tool, p.Args, p.ArgsSum[:], op.Decision, op.Reason, op.Rule, op.Detail,
-		op.Tier, op.Capability, string(op.State), th.now.UnixMicro())
+		op.Tier, op.Capability, string(op.State), th.now.UnixMicro(), fold(op.PermissionID), op.Permitted())
 	if err != nil {
 		return err
 	}

@@ -28,15 +28,10 @@ CREATE TABLE permissions (
   person_id uuid NOT NULL REFERENCES people,
   number int NOT NULL,                 -- by which the person names it; never given twice
   how text NOT NULL,                   -- once, standing, direct
-  kind text NOT NULL,
-  channel text NOT NULL,
-  recipients text[] NOT NULL,          -- canonical addresses
-  amount_max text NOT NULL,
-  currency text NOT NULL,
+  granted jsonb NOT NULL,              -- what was asked for, with the recipients' canonical addresses
   budget int,                          -- how many calls; null: no limit
   used int NOT NULL DEFAULT 0,
   used_at timestamptz,
-  valid_from timestamptz NOT NULL,
   valid_until timestamptz,             -- null: until it is revoked
   message_id uuid REFERENCES messages, -- whose words it was taken from
   operation_id uuid UNIQUE REFERENCES operations, -- the offer of it

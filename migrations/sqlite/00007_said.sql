@@ -28,15 +28,10 @@ CREATE TABLE permissions (
   person_id TEXT NOT NULL REFERENCES people,
   number INTEGER NOT NULL,             -- by which the person names it; never given twice
   how TEXT NOT NULL,                   -- once, standing, direct
-  kind TEXT NOT NULL,
-  channel TEXT NOT NULL,
-  recipients TEXT NOT NULL,            -- JSON, canonical addresses
-  amount_max TEXT NOT NULL,
-  currency TEXT NOT NULL,
+  granted TEXT NOT NULL,               -- what was asked for, with the recipients' canonical addresses
   budget INTEGER,                      -- how many calls; null: no limit
   used INTEGER NOT NULL DEFAULT 0,
   used_at INTEGER,
-  valid_from INTEGER NOT NULL,
   valid_until INTEGER,                 -- null: until it is revoked
   message_id TEXT REFERENCES messages, -- whose words it was taken from
   operation_id TEXT UNIQUE REFERENCES operations, -- the offer of it
