@@ -26,6 +26,7 @@ type Store interface {
 	Confirms
 	Phones
 	Pages
+	Permissions
 
 	// Operation returns one operation with its offer. Errors: ErrNotFound.
 	Operation(ctx context.Context, accountID, id string) (Operation, error)
@@ -274,6 +275,11 @@ type PassRequest struct {
 	ReaskText string
 	Hourly    int  // questions and notices of the service's own to one person within an hour; 0: HourlyTexts
 	Several   bool // the text is about several offers: it counts for the named one, and a yes to it is a yes to none
+	// Asked is what the message asks for in the person's own words. It becomes permissions in the same transaction, where
+	// the person is an active owner and the message the newest of theirs.
+	Asked []said.Intent
+	// TakesBack ends what the person's earlier messages asked for once and nothing has used.
+	TakesBack bool
 }
 
 // HourlyLimit is how many questions and notices of the service's own the person may have had within the hour before this.
@@ -281,11 +287,6 @@ func (p PassRequest) HourlyLimit() int {
 	if p.Hourly == 0 {
 		return HourlyTexts
 	}
-	// Asked is what the message asks for in the person's own words. It becomes permissions in the same transaction, where
-	// the person is an active owner and the message the newest of theirs.
-	Asked []said.Intent
-	// TakesBack ends what the person's earlier messages asked for once and nothing has used.
-	TakesBack bool
 	return p.Hourly
 }
 
@@ -403,6 +404,8 @@ type Sweeper interface {
 	// SettleDue approves operations whose settling time is over. One waits as long as a message of its person is undecided
 	// that came before that: it may take the yes back.
 	SettleDue(ctx context.Context) (int, error)
+	// GrantDue gives the permissions whose offers were approved, and tells their people.
+	GrantDue(ctx context.Context) (int, error)
 	// LapseDue ends approved operations that nobody began in time.
 	LapseDue(ctx context.Context) (int, error)
 	// NoticeDue puts one notice in line for approvals that nobody picked up within NotPickedUp; none to a person who has

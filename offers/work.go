@@ -192,7 +192,7 @@ func (c *Clock) Once(ctx context.Context) error {
 	total := 0
 	var errs []error
 	for _, step := range []func(context.Context) (int, error){
-		c.store.ExpireDue, c.store.GiveWayDue, c.store.LapseDue, c.store.SettleDue, c.store.ResendDue, c.store.AdvanceAll,
+		c.store.ExpireDue, c.store.GiveWayDue, c.store.LapseDue, c.store.SettleDue, c.store.GrantDue, c.store.ResendDue, c.store.AdvanceAll,
 		func(ctx context.Context) (int, error) { return c.store.NoticeDue(ctx, PickedUpNotice, c.hourly) },
 	} {
 		n, err := step(ctx)

@@ -149,6 +149,9 @@ func (s *Store) Pass(ctx context.Context, p offers.PassRequest) error {
 		if err := th.event(p.Type, p.Data); err != nil {
 			return err
 		}
+		if err := th.asked(ctx, p); err != nil {
+			return err
+		}
 		if p.Reask == "" {
 			return nil
 		}

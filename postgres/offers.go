@@ -111,7 +111,7 @@ func oneOperation(ctx context.Context, q querier, accountID, id string) (offers.
 	var args, result []byte
 	var offerID string
 	err := q.QueryRow(ctx, `SELECT x.id, x.run_id, x.person_id, x.kind, x.tool, x.args, encode(x.args_sha256, 'hex'), x.decision, x.reason,
-		x.rule, x.detail, x.tier, x.capability, x.state, x.begun_at, x.begun_by, x.result, coalesce(o.id::text, '')
+		x.rule, x.detail, x.tier, x.capability, x.state, x.begun_at, x.begun_by, x.result, coalesce(o.id::text, ''), coalesce(x.permission_id::text, '')
 		FROM operations x LEFT JOIN offers o ON o.operation_id = x.id WHERE x.id = $1 AND x.account_id = $2`, id, accountID).
 		Scan(&op.ID, &op.RunID, &op.PersonID, &op.Kind, &op.Tool, &args, &op.ArgsSHA256, &op.Decision, &op.Reason,
 			&op.Rule, &op.Detail, &op.Tier, &op.Capability, &op.State, &op.BegunAt, &op.BegunBy, &result, &offerID)
@@ -439,6 +439,8 @@ const begin = `UPDATE operations x SET state = 'running', begun_at = $4, begun_b
     AND x.args_sha256 = $3                                                    -- mutant: begin.args
     AND (x.state = 'allowed' OR x.state = 'approved')                         -- mutant: begin.state
     AND (x.approved_at IS NULL OR x.approved_at + $6::interval > cs_now())    -- mutant: begin.deadline
+    AND x.tool <> 'permission.grant'                                          -- mutant: begin.service
+    AND NOT EXISTS (SELECT 1 FROM permissions g WHERE g.id = x.permission_id AND g.revoked_at IS NOT NULL) -- mutant: begin.permission
     AND p.state = 'active'                                                    -- mutant: begin.active
     AND p.tier = ANY($7)                                                      -- mutant: begin.tier`
 

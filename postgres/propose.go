@@ -70,14 +70,7 @@ func (s *Store) propose(ctx context.Context, tx pgx.Tx, opID string, p offers.Pr
 		return err
 	}
 	if run == nil {
-		run = &offers.Run{
-			ID: offers.NewID(), PersonID: personID, Tier: f.Person.Tier, Interactive: true, Tainted: true,
-			Cause: offers.Cause{Offer: true}, AccountID: p.AccountID, CreatedAt: th.now,
-		}
-		run.RootID = run.ID
-		_, err := tx.Exec(ctx, `INSERT INTO runs (id, account_id, person_id, tier, cause, root_id, tainted, interactive, created_at)
-			VALUES ($1, $2, $3, $4, $5, $1, true, true, $6)`, run.ID, p.AccountID, personID, run.Tier, run.Cause, th.now)
-		if err != nil {
+		if run, err = th.newRun(ctx, f.Person.Tier); err != nil {
 			return err
 		}
 	}
@@ -89,11 +82,26 @@ func (s *Store) propose(ctx context.Context, tx pgx.Tx, opID string, p offers.Pr
 		}
 		f.Superseded = &old
 	}
-	plan, err := decide(f)
+	plan, err := th.planned(ctx, f, decide)
 	if err != nil {
 		return err
 	}
-	return th.store(ctx, p, f, plan)
+	if err := th.store(ctx, p, f, plan); err != nil {
+		return err
+	}
+	return th.flush(ctx)
+}
+
+// newRun makes the run of a proposal that came the short way: it carries the person's tier and counts as tainted.
+func (th *thread) newRun(ctx context.Context, tier string) (*offers.Run, error) {
+	run := &offers.Run{
+		ID: offers.NewID(), PersonID: th.personID, Tier: tier, Interactive: true, Tainted: true,
+		Cause: offers.Cause{Offer: true}, AccountID: th.accountID, CreatedAt: th.now,
+	}
+	run.RootID = run.ID
+	_, err := th.tx.Exec(ctx, `INSERT INTO runs (id, account_id, person_id, tier, cause, root_id, tainted, interactive, created_at)
+		VALUES ($1, $2, $3, $4, $5, $1, true, true, $6)`, run.ID, th.accountID, th.personID, run.Tier, run.Cause, th.now)
+	return run, err
 }
 
 // proposer names the person whose lock is needed.
@@ -141,6 +149,16 @@ func (th *thread) facts(ctx context.Context, f *offers.Facts, want people.Addres
 	b.Queue(`SELECT asking_is_approving FROM accounts WHERE id = $1`, th.accountID).QueryRow(func(row pgx.Row) error {
 		return row.Scan(&f.AskingIsApproves)
 	})
+	f.Names = map[string]string{}
+	b.Queue(namesOf, th.accountID, reaches).Query(func(rows pgx.Rows) error {
+		var address, name string
+		_, err := pgx.ForEachRow(rows, []any{&address, &name}, func() error { f.Names[address] = name; return nil })
+		return err
+	})
+	b.Queue(livePermissions, th.personID).Query(func(rows pgx.Rows) (err error) {
+		f.Permissions, err = pgx.CollectRows(rows, scanPermission)
+		return err
+	})
 	if err := th.tx.SendBatch(ctx, &b).Close(); err != nil {
 		return err
 	}
@@ -148,14 +166,15 @@ func (th *thread) facts(ctx context.Context, f *offers.Facts, want people.Addres
 	return nil
 }
 
-// store writes the operation, its offer, its ledger row and what they supersede.
+// store writes the operation, its offer, its ledger row and what they supersede; what it queues is for flush to write.
 func (th *thread) store(ctx context.Context, p offers.Proposal, f offers.Facts, plan offers.Plan) error {
 	d := plan.Decision
 	row := offers.OperationRow(p, f, plan)
 	_, err := th.tx.Exec(ctx, `INSERT INTO operations (id, account_id, run_id, person_id, kind, tool, args, args_sha256, decision, reason, rule, detail,
-		tier, capability, state, created_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)`,
+		tier, capability, state, created_at, permission_id, approved_at)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, nullif($17, '')::uuid, CASE WHEN $18 THEN $16::timestamptz END)`,
 		row.ID, th.accountID, row.RunID, th.personID, row.Kind, row.Tool, p.Args, p.ArgsSum[:], row.Decision, row.Reason, row.Rule, row.Detail,
-		row.Tier, row.Capability, string(row.State), th.now)
+		row.Tier, row.Capability, string(row.State), th.now, row.PermissionID, row.Permitted())
 	if err != nil {
 		return err
 	}
@@ -170,11 +189,9 @@ func (th *thread) store(ctx context.Context, p offers.Proposal, f offers.Facts, 
 			return err
 		}
 		if plan.Say != "" {
-			if err := th.sayFor(ctx, row, plan.Say); err != nil {
-				return err
-			}
+			return th.sayFor(ctx, row, plan.Say)
 		}
-		return th.flush(ctx)
+		return nil
 	}
 	if d.Answer != gate.Ask {
 		return fmt.Errorf("an offer for the decision %v", d.Answer)
@@ -192,10 +209,7 @@ func (th *thread) store(ctx context.Context, p offers.Proposal, f offers.Facts, 
 	if err := th.record(kind, row.ID, body); err != nil {
 		return err
 	}
-	if err := th.advance(ctx); err != nil {
-		return err
-	}
-	return th.flush(ctx)
+	return th.advance(ctx)
 }
 
 func (th *thread) insertOffer(ctx context.Context, p offers.Proposal, f offers.Facts, plan offers.Plan, body *offers.LedgerBody) error {

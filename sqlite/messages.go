@@ -187,9 +187,6 @@ func (th *thread) decide(messageID string, reading offers.ReadingRecord) error {
 	return err
 }
 
-		if err := th.asked(p); err != nil {
-			return err
-		}
 // Pass implements [offers.Inbox].
 func (s *Store) Pass(ctx context.Context, p offers.PassRequest) error {
 	err := s.inThread(ctx, p.PersonID, func(th *thread) error {
@@ -197,6 +194,9 @@ func (s *Store) Pass(ctx context.Context, p offers.PassRequest) error {
 			return err
 		}
 		if err := th.event(p.Type, p.Data); err != nil {
+			return err
+		}
+		if err := th.asked(p); err != nil {
 			return err
 		}
 		if p.Reask == "" {
