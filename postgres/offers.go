@@ -114,7 +114,7 @@ func oneOperation(ctx context.Context, q querier, accountID, id string) (offers.
 		x.rule, x.detail, x.tier, x.capability, x.state, x.begun_at, x.begun_by, x.result, coalesce(o.id::text, ''), coalesce(x.permission_id::text, '')
 		FROM operations x LEFT JOIN offers o ON o.operation_id = x.id WHERE x.id = $1 AND x.account_id = $2`, id, accountID).
 		Scan(&op.ID, &op.RunID, &op.PersonID, &op.Kind, &op.Tool, &args, &op.ArgsSHA256, &op.Decision, &op.Reason,
-			&op.Rule, &op.Detail, &op.Tier, &op.Capability, &op.State, &op.BegunAt, &op.BegunBy, &result, &offerID)
+			&op.Rule, &op.Detail, &op.Tier, &op.Capability, &op.State, &op.BegunAt, &op.BegunBy, &result, &offerID, &op.PermissionID)
 	if err != nil {
 		if badID(err) {
 			err = pgx.ErrNoRows
