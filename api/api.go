@@ -6,12 +6,14 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -20,6 +22,7 @@ import (
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
 
 	"github.com/countersign/countersign/gate"
+	"github.com/countersign/countersign/limit"
 	"github.com/countersign/countersign/offers"
 	"github.com/countersign/countersign/people"
 	"github.com/countersign/countersign/reply"
@@ -29,7 +32,7 @@ import (
 const (
 	maxBody = 256 << 10
 	maxWait = 60 * time.Second
-	reread  = time.Second // a waiter reads again this often, woken or not
+	reread  = time.Second // a waiter reads again this often, woken or not, where nothing else is said
 )
 
 // KeyStore finds the key of a call.
@@ -60,6 +63,11 @@ type Deps struct {
 	Log      *slog.Logger
 	Ready    func(ctx context.Context) error // nil: ready
 	Version  string
+
+	Limiter              limit.Limiter // nil: no limits
+	KeyRate, AccountRate limit.Rate    // of calls
+	BodyTime             time.Duration // in which a body must arrive; 0: limit.BodyTime
+	Reread               time.Duration // how often a waiter reads again, woken or not; 0: every second
 }
 
 type server struct {
@@ -73,6 +81,7 @@ var hooked sync.Once
 // New makes the handler of every path that the agent's side has. Unknown paths are 404 before anybody is asked for a key.
 func New(d Deps) http.Handler {
 	hooked.Do(func() { huma.NewErrorWithContext = humaError })
+	d.BodyTime, d.Reread = cmp.Or(d.BodyTime, limit.BodyTime), cmp.Or(d.Reread, reread)
 	mux := http.NewServeMux()
 	cfg := huma.Config{
 		OpenAPI: &huma.OpenAPI{
@@ -171,6 +180,11 @@ func (s *server) auth(scopes []people.Scope) func(huma.Context, func(huma.Contex
 			refuse(problem(http.StatusServiceUnavailable, "unavailable", "The key cannot be looked up now. Try again."))
 			return
 		}
+		if v := s.within(c.Context(), k); !v.Allowed { // mutant: api.limit
+			c.SetHeader("Retry-After", strconv.Itoa(v.Seconds()))
+			refuse(rateLimited())
+			return
+		}
 		for _, sc := range scopes {
 			if k.Scope == sc {
 				next(huma.WithValue(c, keyOf{}, k))
@@ -181,11 +195,19 @@ func (s *server) auth(scopes []people.Scope) func(huma.Context, func(huma.Contex
 	}
 }
 
+// within keeps the calls of a key and of its account within their rates.
+func (s *server) within(ctx context.Context, k people.Key) limit.Verdict {
+	if s.Limiter == nil {
+		return limit.Verdict{Allowed: true}
+	}
+	return s.Limiter.Take(ctx, limit.Ask{Line: "key:" + k.ID, Rate: s.KeyRate}, limit.Ask{Line: "account:" + k.AccountID, Rate: s.AccountRate})
+}
+
 // register adds a call with its scopes. Errors are handled here, once.
 func register[I, O any](s *server, op huma.Operation, scopes []people.Scope, call func(context.Context, *I) (*O, error)) {
 	op.Security = []map[string][]string{{"key": {}}}
 	op.Middlewares = huma.Middlewares{s.auth(scopes)}
-	op.MaxBodyBytes = maxBody
+	op.MaxBodyBytes, op.BodyReadTimeout = maxBody, s.BodyTime
 	op.Responses = responses(s.api, op)
 	huma.Register(s.api, op, func(ctx context.Context, in *I) (*O, error) {
 		out, err := call(ctx, in)
@@ -220,7 +242,7 @@ func responses(api huma.API, op huma.Operation) map[string]*huma.Response {
 func (s *server) until(ctx context.Context, atMost time.Duration, look func() (done bool, err error)) error {
 	ctx, cancel := context.WithTimeout(ctx, atMost)
 	defer cancel()
-	t := time.NewTicker(reread)
+	t := time.NewTicker(s.Reread)
 	defer t.Stop()
 	for {
 		woken := s.Wake.C()

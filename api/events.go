@@ -3,10 +3,12 @@ package api
 import (
 	"context"
 	"net/http"
+	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/countersign/countersign/offers"
+	"github.com/countersign/countersign/people"
 )
 
 // Sizes of a page of events.
@@ -40,11 +42,12 @@ func (s *server) events() {
 		if limit == 0 {
 			limit = defaultEvents
 		}
-		if err := s.Store.Polled(ctx, key(ctx).ID); err != nil {
-			return nil, err
-		}
+		ear := listener{s: s, key: key(ctx)}
 		out := &eventPage{}
 		err = s.until(ctx, wait, func() (bool, error) {
+			if err := ear.mark(ctx); err != nil {
+				return false, err
+			}
 			list, next, err := s.Store.Events(ctx, key(ctx).AccountID, q.After, min(limit, maxEvents))
 			if list == nil {
 				list = []offers.Event{}
@@ -52,6 +55,38 @@ func (s *server) events() {
 			out.Body.Events, out.Body.Next = list, next
 			return len(list) > 0, err
 		})
-		return out, err
+		if err != nil {
+			return nil, err
+		}
+		return out, ear.end(ctx)
 	})
+}
+
+// listener remembers that an agent listens, from the beginning of a poll to its end: a poll may last as long as the
+// mark of one counts.
+type listener struct {
+	s      *server
+	key    people.Key
+	marked time.Time // zero: not yet
+}
+
+// mark says so where the last time is a while ago.
+func (l *listener) mark(ctx context.Context) error {
+	if l.key.Scope != people.ScopeAgent { // mutant: api.listener-scope
+		return nil // whoever only looks on answers nobody
+	}
+	if now := time.Now(); l.marked.IsZero() || now.Sub(l.marked) > offers.PollMark {
+		l.marked = now
+		return l.s.Store.Polled(ctx, l.key.ID)
+	}
+	return nil
+}
+
+// end marks a poll that was seen to its end; who gave it up does not listen any more.
+func (l *listener) end(ctx context.Context) error {
+	if ctx.Err() != nil {
+		return nil
+	}
+	l.marked = time.Time{}
+	return l.mark(ctx)
 }

@@ -43,6 +43,11 @@ func problem(status int, code, detail string) *Problem {
 	return &Problem{Type: "about:blank", Title: http.StatusText(status), Status: status, Code: code, Detail: detail}
 }
 
+// rateLimited is the answer to a call beyond its rate; Retry-After comes with it. Nothing of the call was done.
+func rateLimited() *Problem {
+	return problem(http.StatusTooManyRequests, "rate_limited", "This key or its account makes more calls than it may. Try again after Retry-After seconds.")
+}
+
 // known maps the errors of the domain. Whatever is not here is ours to mend: 500, logged, without its text.
 func known(err error) *Problem {
 	var p *Problem

@@ -7,6 +7,9 @@ import (
 	"time"
 )
 
+// BodyTime is how long a body may take where nothing else is said.
+const BodyTime = 10 * time.Second
+
 // Bodies gives the body of every request so long to arrive as a whole. A server's ReadTimeout would do so too, but it
 // would also end long polls, whose connections are read all the while to see whether the caller has gone. A handler that
 // reads too late a body gets an error that is [os.ErrDeadlineExceeded]; what it does not read is not waited for either.

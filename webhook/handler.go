@@ -1,6 +1,7 @@
 package webhook
 
 import (
+	"errors"
 	"io"
 	"log/slog"
 	"net/http"
@@ -50,8 +51,10 @@ func newDoor(read reader, intake Intake, o Options) http.Handler {
 //	400           malformed, or not for our account or number
 //	403           signature absent, doubled or wrong
 //	405           not POST
+//	408           the body did not arrive in time
 //	413           over MaxBody
 //	415           not a form (JSON is not supported: its body is not signed)
+//	429           from a stranger, beyond the rate: not stored
 //	503           could not be stored; Twilio tries again
 func NewTwilioHandler(t *Twilio, intake Intake, o Options) http.Handler {
 	return newDoor(t.Read, intake, o)
@@ -68,6 +71,12 @@ func (d *door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	decided, err := d.intake.Receive(r.Context(), in)
+	if over := (*Limited)(nil); errors.As(err, &over) {
+		// Not in the log, which would be what a flood fills; the counter tells how many.
+		w.Header().Set("Retry-After", strconv.Itoa(over.RetryAfter))
+		d.refuse(w, http.StatusTooManyRequests, "rate_limited")
+		return
+	}
 	if err != nil {
 		// Not stored is not acknowledged. The error is the store's and is logged
 		// there; its text may quote a row, so it is not repeated here.

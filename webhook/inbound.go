@@ -22,12 +22,19 @@ type Intake interface {
 	// Receive stores in and returns nil only when it is committed, or was
 	// committed before under the same (Provider, ProviderSID). It does no reader
 	// work: the provider waits for the answer. On any error the provider is told
-	// 503 and tries again. in may come from an unknown sender (From == "").
+	// 503 and tries again; a *Limited is 429. in may come from an unknown sender
+	// (From == "").
 	//
 	// decided, if not nil, is closed when the message has been worked on. The answer does not wait for it; the
 	// connection's next request does, for a moment.
 	Receive(ctx context.Context, in Inbound) (decided <-chan struct{}, err error)
 }
+
+// Limited says that a message was not stored because its sender, who is nobody's
+// person, sends more than a stranger may.
+type Limited struct{ RetryAfter int } // whole seconds, at least 1
+
+func (l *Limited) Error() string { return "more messages than a stranger may send" }
 
 // Inbound is one text as a provider gave it, its origin proven.
 type Inbound struct {

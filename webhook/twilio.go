@@ -6,6 +6,7 @@ import (
 	"io"
 	"mime"
 	"net/http"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -267,12 +268,14 @@ func contentType(header http.Header, want string) bool {
 	return !given || strings.EqualFold(charset, "utf-8")
 }
 
-// readBody reads at most MaxBody bytes: 413 beyond, 400 if it breaks off.
+// readBody reads at most MaxBody bytes: 413 beyond, 408 if the server's time for it is over, 400 if it breaks off.
 func readBody(r *http.Request) ([]byte, *Refusal) {
 	raw, err := io.ReadAll(io.LimitReader(r.Body, MaxBody+1))
 	switch {
 	case len(raw) > MaxBody:
 		return nil, &Refusal{http.StatusRequestEntityTooLarge, "body_size"}
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return nil, &Refusal{http.StatusRequestTimeout, "body_timeout"}
 	case err != nil:
 		return nil, &Refusal{http.StatusBadRequest, "body_broken"}
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/knadh/koanf/v2"
 
 	"github.com/countersign/countersign/gate"
+	"github.com/countersign/countersign/limit"
 	"github.com/countersign/countersign/offers"
 	"github.com/countersign/countersign/people"
 	"github.com/countersign/countersign/webhook"
@@ -33,7 +34,12 @@ type setting struct {
 func settings() []setting {
 	return []setting{
 		{key: "addr", env: "COUNTERSIGN_ADDR", def: "127.0.0.1:8080"},
+		{key: "console_addr", env: "COUNTERSIGN_CONSOLE_ADDR", def: defaultConsoleAddr},
 		{key: "database_url", env: "COUNTERSIGN_DATABASE_URL", def: "sqlite:countersign.db", secret: true},
+		{key: "redis_url", env: "COUNTERSIGN_REDIS_URL", secret: true},
+		{key: "rate_key", env: "COUNTERSIGN_RATE_KEY", def: "500/s burst 2000"},
+		{key: "rate_account", env: "COUNTERSIGN_RATE_ACCOUNT", def: "2000/s burst 8000"},
+		{key: "rate_sender", env: "COUNTERSIGN_RATE_SENDER", def: "20/s burst 200"},
 		{key: "public_url", env: "COUNTERSIGN_PUBLIC_URL"},
 		{key: "policy", env: "COUNTERSIGN_POLICY"},
 		{key: "reader", env: "COUNTERSIGN_READER", def: "local"},
@@ -57,12 +63,16 @@ func settings() []setting {
 // config is what serve runs with.
 type config struct {
 	Addr        string
+	ConsoleAddr string // of the internal listener; empty or off: none
 	DatabaseURL string
-	PublicURL   string
-	Policy      string
-	Reader      string
-	Calibration string
-	MinRead     time.Duration
+	RedisURL    string // empty: limits and wake-ups are this process's alone
+	// Rates of calls by one key and by all of an account, and of messages from one sender. Zero: no limit.
+	RateKey, RateAccount, RateSender limit.Rate
+	PublicURL                        string
+	Policy                           string
+	Reader                           string
+	Calibration                      string
+	MinRead                          time.Duration
 	// TapbackConfirms lets a reaction to the whole text of the only open offer pass for a yes.
 	TapbackConfirms bool
 	HourlyTexts     int // questions and notices of the service's own to one person within an hour
@@ -71,6 +81,10 @@ type config struct {
 	OpenAI          map[string]string // by the names of its environment
 	// AllowPrivateEndpoints lets events be posted to private networks and the loopback.
 	AllowPrivateEndpoints bool
+
+	// No settings: tests set them. Zero is the default of what they are for.
+	BodyTime time.Duration // in which a body must arrive
+	Reread   time.Duration // how often a long poll reads again unwoken
 }
 
 type twilioConfig struct {
@@ -149,7 +163,7 @@ func loadFile(k *koanf.Koanf, path string) error {
 
 func build(k *koanf.Koanf) (config, error) {
 	c := config{
-		Addr: k.String("addr"), DatabaseURL: k.String("database_url"), PublicURL: strings.TrimSuffix(k.String("public_url"), "/"),
+		Addr: k.String("addr"), ConsoleAddr: k.String("console_addr"), DatabaseURL: k.String("database_url"), RedisURL: k.String("redis_url"), PublicURL: strings.TrimSuffix(k.String("public_url"), "/"),
 		Policy: k.String("policy"), Reader: k.String("reader"), Calibration: k.String("calibration"),
 		Twilio: twilioConfig{
 			AccountSID: k.String("twilio_account_sid"), AuthToken: k.String("twilio_auth_token"), From: k.String("twilio_from"),
@@ -179,6 +193,17 @@ func build(k *koanf.Koanf) (config, error) {
 	}
 	if c.MinRead, err = time.ParseDuration(k.String("min_read")); err != nil || c.MinRead <= 0 {
 		return c, usage("COUNTERSIGN_MIN_READ must be a duration above zero, such as 1s.")
+	}
+	for _, r := range []struct {
+		key, env string
+		into     *limit.Rate
+	}{
+		{"rate_key", "COUNTERSIGN_RATE_KEY", &c.RateKey}, {"rate_account", "COUNTERSIGN_RATE_ACCOUNT", &c.RateAccount},
+		{"rate_sender", "COUNTERSIGN_RATE_SENDER", &c.RateSender},
+	} {
+		if *r.into, err = limit.Parse(k.String(r.key)); err != nil {
+			return c, usage("%s cannot be read: %v.", r.env, err)
+		}
 	}
 	c.OpenAI = map[string]string{}
 	for _, s := range settings() {
@@ -212,6 +237,8 @@ func (c config) checkServe() error {
 	some := t.AccountSID != "" || t.AuthToken != "" || t.From != ""
 	all := t.AccountSID != "" && t.AuthToken != "" && t.From != ""
 	switch {
+	case sameAddr(c.Addr, c.ConsoleAddr):
+		return usage("COUNTERSIGN_ADDR and COUNTERSIGN_CONSOLE_ADDR are the same: agents and the provider must not reach what the second serves. Set another, or off.")
 	case some && !all:
 		return usage("Twilio needs TWILIO_ACCOUNT_SID, TWILIO_AUTH_TOKEN and TWILIO_FROM together; set what is missing, or none of them.")
 	case all && c.Sim:

@@ -1,10 +1,18 @@
 package main
 
-import "net"
+import (
+	"errors"
+	"net"
+)
 
 type serveCmd struct {
 	configFlags
 	Addr                  string `help:"Where to listen (COUNTERSIGN_ADDR)." placeholder:"HOST:PORT"`
+	ConsoleAddr           string `help:"Where to listen for what only the owner may reach, such as /metrics (COUNTERSIGN_CONSOLE_ADDR); off: nowhere." placeholder:"HOST:PORT"`
+	RedisURL              string `name:"redis-url" help:"Redis for limits and wake-ups that replicas share (COUNTERSIGN_REDIS_URL)." placeholder:"URL"`
+	RateKey               string `help:"Calls by one key (COUNTERSIGN_RATE_KEY), such as 500/s burst 2000, or off." placeholder:"RATE"`
+	RateAccount           string `help:"Calls by all keys of an account (COUNTERSIGN_RATE_ACCOUNT)." placeholder:"RATE"`
+	RateSender            string `help:"Messages from one sender (COUNTERSIGN_RATE_SENDER)." placeholder:"RATE"`
 	PublicURL             string `help:"The https:// address at which Twilio reaches this server (COUNTERSIGN_PUBLIC_URL)." placeholder:"URL"`
 	Policy                string `help:"The policy file (COUNTERSIGN_POLICY); the embedded sample if left out." placeholder:"FILE"`
 	Reader                string `help:"local, openai, cascade or agree (COUNTERSIGN_READER)." placeholder:"local"`
@@ -36,7 +44,8 @@ func (serveCmd) Help() string {
 // Run serves until the process is told to stop.
 func (c *serveCmd) Run(e *env) error {
 	flags := map[string]string{
-		"addr": c.Addr, "database_url": c.DatabaseURL, "public_url": c.PublicURL, "policy": c.Policy, "reader": c.Reader,
+		"addr": c.Addr, "console_addr": c.ConsoleAddr, "redis_url": c.RedisURL,
+		"rate_key": c.RateKey, "rate_account": c.RateAccount, "rate_sender": c.RateSender, "database_url": c.DatabaseURL, "public_url": c.PublicURL, "policy": c.Policy, "reader": c.Reader,
 		"calibration": c.Calibration, "min_read": c.MinRead, "hourly_texts": c.HourlyTexts, "twilio_account_sid": c.TwilioAccountSid, "twilio_from": c.TwilioFrom,
 		"twilio_numbers": c.TwilioNumbers, "twilio_api_url": c.TwilioApiUrl,
 		"openai_base_url": c.OpenaiBaseUrl, "openai_model": c.OpenaiModel,
@@ -74,6 +83,9 @@ func (c *serveCmd) Run(e *env) error {
 	l, err := lc.Listen(e.ctx, "tcp", cfg.Addr)
 	if err != nil {
 		return err
+	}
+	if a.internal, err = listenInternal(e.ctx, cfg.ConsoleAddr, e.log); err != nil {
+		return errors.Join(err, l.Close())
 	}
 	e.log.Info("listening", "addr", l.Addr().String(), "sim", cfg.Sim)
 	return a.serve(e.ctx, l)

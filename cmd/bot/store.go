@@ -16,6 +16,7 @@ type store interface {
 	offers.Store
 	offers.EndpointStore
 	people.Store
+	people.Book
 	Migrate(ctx context.Context) (int, error)
 	Pending(ctx context.Context) (int, error)
 	Ping(ctx context.Context) error
