@@ -21,31 +21,45 @@ const offerColumns = `o.id, o.operation_id, o.account_id, o.person_id, o.run_id,
 
 const fromOffers = ` FROM offers o JOIN operations x ON x.id = o.operation_id `
 
-func scanOffer(row pgx.CollectableRow) (offers.Offer, error) {
-	var o offers.Offer
-	var args, binding, closer []byte
-	var ttl, settle int64
-	err := row.Scan(&o.ID, &o.OperationID, &o.AccountID, &o.PersonID, &o.RunID, &o.RootRunID, &o.Address, &o.OurNumber, &o.State,
-		&o.Present, &o.Tool, &o.Capability, &args, &o.ArgsSHA256, &binding, &o.Label, &o.ShownText, &o.AskLine,
-		&o.PolicyVersion, &ttl, &settle, &o.Supersedes, &o.ShownAt, &o.ExpiresAt, &closer,
-		&o.Kind, &o.Reason, &o.Detail)
-	if err != nil {
-		return o, err
-	}
-	o.Args = args
-	copy(o.BindingSHA256[:], binding)
-	o.TTL, o.Settle = time.Duration(ttl)*time.Microsecond, time.Duration(settle)*time.Microsecond
+// offerRow is offerColumns as they come.
+type offerRow struct {
+	o                     offers.Offer
+	args, binding, closer []byte
+	ttl, settle           int64
+}
+
+func (r *offerRow) dest() []any {
+	o := &r.o
+	return []any{&o.ID, &o.OperationID, &o.AccountID, &o.PersonID, &o.RunID, &o.RootRunID, &o.Address, &o.OurNumber, &o.State,
+		&o.Present, &o.Tool, &o.Capability, &r.args, &o.ArgsSHA256, &r.binding, &o.Label, &o.ShownText, &o.AskLine,
+		&o.PolicyVersion, &r.ttl, &r.settle, &o.Supersedes, &o.ShownAt, &o.ExpiresAt, &r.closer,
+		&o.Kind, &o.Reason, &o.Detail}
+}
+
+func (r *offerRow) offer() (offers.Offer, error) {
+	o := r.o
+	o.Args = r.args
+	copy(o.BindingSHA256[:], r.binding)
+	o.TTL, o.Settle = time.Duration(r.ttl)*time.Microsecond, time.Duration(r.settle)*time.Microsecond
 	o.ExpiresAt = o.ExpiresAt.UTC()
 	if o.ShownAt != nil {
 		*o.ShownAt = o.ShownAt.UTC()
 	}
-	if closer != nil {
+	if r.closer != nil {
 		o.ClosedBy = new(offers.Closer)
-		if err := json.Unmarshal(closer, o.ClosedBy); err != nil {
+		if err := json.Unmarshal(r.closer, o.ClosedBy); err != nil {
 			return o, fmt.Errorf("closed_by: %w", err)
 		}
 	}
 	return o, nil
+}
+
+func scanOffer(row pgx.CollectableRow) (offers.Offer, error) {
+	var r offerRow
+	if err := row.Scan(r.dest()...); err != nil {
+		return r.o, err
+	}
+	return r.offer()
 }
 
 // querier is a pool or a transaction.

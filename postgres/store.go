@@ -47,6 +47,11 @@ func Open(ctx context.Context, url string) (*Store, error) {
 	if !strings.Contains(url, "pool_max_conns=") {
 		cfg.MaxConns = maxConns
 	}
+	for name, value := range planning() {
+		if _, said := cfg.ConnConfig.RuntimeParams[name]; !said {
+			cfg.ConnConfig.RuntimeParams[name] = value
+		}
+	}
 	pool, err := pgxpool.NewWithConfig(ctx, cfg)
 	if err != nil {
 		return nil, fmt.Errorf("postgres: %w", err)
@@ -56,6 +61,14 @@ func Open(ctx context.Context, url string) (*Store, error) {
 		return nil, fmt.Errorf("postgres: %w", err)
 	}
 	return &Store{pool: pool}, nil
+}
+
+// planning are settings of every connection, where the URL does not say otherwise. A connection keeps the plan of a
+// statement, and one that was made while a table was small would read all of it for as long as the connection lives;
+// every query has an index, so no plan does. With sequential scans priced out, those that remain (a list of everything)
+// would look costly enough to be compiled first.
+func planning() map[string]string {
+	return map[string]string{"enable_seqscan": "off", "jit": "off"}
 }
 
 // Close waits for connections in use and closes the pool.
