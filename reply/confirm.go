@@ -9,6 +9,7 @@ import (
 	"unicode"
 
 	"github.com/countersign/countersign/classifier"
+	"github.com/countersign/countersign/gate"
 	"github.com/countersign/countersign/offers"
 )
 
@@ -104,6 +105,8 @@ func admissible(r ConfirmRequest, o offers.Offer, m offers.Cited, names bool) er
 		return offers.ErrNotAYes
 	case !yesEnough(m.Reading): // mutant: confirm.reading
 		return offers.ErrNotAYes
+	case o.Tool == gate.ToolPermissionGrant: // mutant: confirm.permission
+		return offers.ErrNotAYes // what a person lets happen unasked is between them and code
 	case !standsAlone(m.Text, o): // mutant: confirm.alone
 		return offers.ErrNotAYes
 	case (len(m.Live) > 1 || slices.Contains(m.Reading.Guards, severalOffers)) && !names: // mutant: confirm.names

@@ -34,12 +34,15 @@ type Config struct {
 	HourlyTexts     int // questions and notices of the service's own to one person within an hour; 0: offers.HourlyTexts
 	// Drift counts what becomes of replies to offers; nil: nothing does.
 	Drift *Drift
+	// Said takes permissions from owners' words; nil: nobody's words are one.
+	Said *Hearing
 }
 
 // Inbox is what a [Processor] works with.
 type Inbox interface {
 	offers.Inbox
 	offers.Phones
+	AnswerPermissions(ctx context.Context, a offers.PermissionsAnswer) error
 }
 
 // Processor decides messages.
@@ -123,6 +126,7 @@ const (
 	optIn  // START from somebody who had opted out
 	end    // HELP: the carrier has answered
 	choose // a number that picks one of several
+	tell   // a message about what may be done without asking: code answers it
 )
 
 // outcome is the answer of decide.
@@ -130,8 +134,9 @@ type outcome struct {
 	action action
 	event  offers.EventType // for pass, and where the action turns out not to hold
 	why    offers.Why
-	chosen int  // for choose: an index of the live offers
-	cancel bool // besides: take back every yes that is still settling
+	chosen int     // for choose: an index of the live offers
+	asks   *asksOf // for tell
+	cancel bool    // besides: take back every yes that is still settling
 }
 
 // decide is the table of what code does with a message and its reading.
@@ -145,6 +150,9 @@ func decide(r offers.Received, v classifier.Verdict, threshold float64) outcome 
 		return outcome{action: end}
 	case r.OptedOut && (r.OptOut == "START" || classifier.OptsIn(words)): // mutant: reply.start
 		return outcome{action: optIn, event: offers.MessageReceived}
+	}
+	if asks := permissionsAsk(r); asks != nil {
+		return outcome{action: tell, event: offers.MessageReceived, asks: asks}
 	}
 	out := answer(r, v, threshold)
 	if r.Overtaken { // mutant: reply.overtaken
@@ -255,6 +263,7 @@ func (p *Processor) act(ctx context.Context, r offers.Received, out outcome, v c
 	}
 	req.Reask, req.ReaskText = question(r, v, out)
 	req.Several, req.Hourly = len(r.Live) > 1, p.cfg.HourlyTexts
+	req.Asked, req.TakesBack = p.hear(ctx, r, v, out), takesBackAsk(r, v)
 	err = p.inbox.Pass(ctx, req)
 	if errors.As(err, &refused) && refused.Why == offers.WhyDecided {
 		return true, nil
@@ -293,6 +302,8 @@ func (p *Processor) try(ctx context.Context, r offers.Received, out outcome, v c
 		return p.inbox.OptIn(ctx, offers.PassRequest{MessageID: r.MessageID, PersonID: r.PersonID, Type: out.event, Reading: rec, Data: data(r, v, out)})
 	case end:
 		return p.inbox.End(ctx, r.MessageID, r.PersonID, rec)
+	case tell:
+		return p.inbox.AnswerPermissions(ctx, answerTo(r, out.asks, rec, p.cfg.HourlyTexts))
 	case choose:
 		return p.inbox.Choose(ctx, offers.ChooseRequest{
 			MessageID: r.MessageID, PersonID: r.PersonID, OfferID: r.Live[out.chosen].ID, Reading: rec, Data: data(r, v, outcome{}),
