@@ -153,7 +153,9 @@ type FinishRequest struct {
 // Inbox is the way of one inbound message to one outcome.
 type Inbox interface {
 	// Receive stores a message and makes its run, once for ever per provider id. Address and our number name the
-	// person; a message of nobody, or of a suspended person, is stored as pending: no run, no context, no event.
+	// person; a message of nobody, or of a suspended person, is stored as pending: no run, no context, no event. Beyond
+	// what is kept of such senders within an hour it is counted and forgotten: no MessageID comes back. A stranger may be
+	// given a code, in the same transaction; see people.Knock.
 	// A message that was there already comes back with Duplicate set and nothing else changed.
 	Receive(ctx context.Context, in Inbound) (Received, error)
 	// Context loads what a decision about a stored message needs. Errors: ErrNotFound.
@@ -186,6 +188,10 @@ type Inbound struct {
 	Lossy      bool   // Text is not all of what was sent
 	Quoted     string // provider id of the text of ours that it answers, if the platform says so
 	OptOut     string // the provider's own word: STOP, START or HELP; empty: none
+
+	// What only matters of a sender who is nobody.
+	Keyword people.Keyword // the word that stands alone in the text, or OptOut
+	Name    string         // what the sender calls itself, cleaned: never identity
 }
 
 // LogValue keeps the text and the numbers out of logs.
@@ -215,6 +221,7 @@ type Received struct {
 	OptedOut  bool     // no text goes to its address
 	Settling  int      // yeses of the person that settle
 	Listening bool     // an agent of the account has read events, or answered a webhook, a moment ago
+	Prompted  bool     // a code goes out to the sender, who is nobody
 }
 
 // LogValue keeps texts out of logs.

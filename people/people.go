@@ -79,6 +79,8 @@ type Person struct {
 	State     State     `json:"state"`
 	Addresses []Binding `json:"addresses"`
 	CreatedAt time.Time `json:"created_at"`
+	// Unbound is what was bound to the person and is no more, oldest first. Lists have it.
+	Unbound []Unbinding `json:"unbound,omitempty"`
 }
 
 // Binding ties an address to the number of ours that it writes to. A pair of the two belongs to one person at most,
@@ -151,8 +153,11 @@ func NewSecret() (secret string, hash [sha256.Size]byte) {
 // HashSecret is how a secret is stored and looked up. The secret has full entropy, so a plain hash suffices.
 func HashSecret(secret string) [sha256.Size]byte { return sha256.Sum256([]byte(secret)) }
 
-// Store keeps people and keys.
+// Store keeps accounts, people, strangers and keys.
 type Store interface {
+	AccountStore
+	PairingStore
+
 	// AddPerson makes a person with one bound address, and the person's thread.
 	// Errors: ErrAddressTaken, ErrNoAccount.
 	AddPerson(ctx context.Context, p Person) error

@@ -14,15 +14,7 @@ import (
 // AddPerson implements [people.Store].
 func (s *Store) AddPerson(ctx context.Context, p people.Person) error {
 	err := pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
-		var b pgx.Batch
-		b.Queue(`INSERT INTO people (id, account_id, name, tier, state, created_at) VALUES ($1, $2, $3, $4, $5, cs_now())`,
-			p.ID, p.AccountID, p.Name, p.Tier, string(p.State))
-		b.Queue(`INSERT INTO threads (person_id, account_id) VALUES ($1, $2)`, p.ID, p.AccountID)
-		for _, a := range p.Addresses {
-			b.Queue(`INSERT INTO addresses (address, our_number, person_id, account_id, bound_at) VALUES ($1, $2, $3, $4, cs_now())`,
-				string(a.Address), string(a.OurNumber), p.ID, p.AccountID)
-		}
-		return tx.SendBatch(ctx, &b).Close()
+		return insertPerson(ctx, tx, p)
 	})
 	switch {
 	case unique(err):
@@ -44,6 +36,10 @@ func (s *Store) People(ctx context.Context, accountID string) ([]people.Person, 
 		return nil, fmt.Errorf("people: %w", err)
 	}
 	defer rows.Close()
+	lost, err := s.unbindings(ctx, accountID)
+	if err != nil {
+		return nil, fmt.Errorf("people: %w", err)
+	}
 	var out []people.Person
 	for rows.Next() {
 		p := people.Person{AccountID: accountID}
@@ -52,6 +48,7 @@ func (s *Store) People(ctx context.Context, accountID string) ([]people.Person, 
 			return nil, fmt.Errorf("people: %w", err)
 		}
 		if n := len(out); n == 0 || out[n-1].ID != p.ID {
+			p.Unbound = lost[p.ID]
 			out = append(out, p)
 		}
 		if b.Address != "" {

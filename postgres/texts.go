@@ -16,7 +16,7 @@ func (s *Store) Reserve(ctx context.Context) (*offers.Text, error) {
 	for {
 		// Only a hint: what counts is looked at again under the person's lock.
 		var personID string
-		err := s.pool.QueryRow(ctx, `SELECT t.person_id FROM texts t WHERE t.state = 'queued'
+		err := s.pool.QueryRow(ctx, `SELECT t.person_id FROM texts t JOIN people p ON p.id = t.person_id AND p.state = 'active' WHERE t.state = 'queued'
 			AND NOT EXISTS (SELECT 1 FROM texts y WHERE y.person_id = t.person_id AND y.state = 'sending')
 			ORDER BY t.queued_at LIMIT 1`).Scan(&personID)
 		if errors.Is(err, pgx.ErrNoRows) {
@@ -41,6 +41,7 @@ func (s *Store) reserveFor(ctx context.Context, personID string) (*offers.Text, 
 		rows, err := th.tx.Query(ctx, `UPDATE texts SET state = 'sending', sending_at = $2
 			WHERE id = (SELECT id FROM texts WHERE person_id = $1 AND state = 'queued' ORDER BY number LIMIT 1)
 			AND NOT EXISTS (SELECT 1 FROM texts y WHERE y.person_id = $1 AND y.state = 'sending')
+			AND EXISTS (SELECT 1 FROM people p WHERE p.id = $1 AND p.state = 'active') -- mutant: postgres.reserve-active
 			RETURNING `+textColumns, personID, th.now)
 		if err != nil {
 			return err

@@ -36,7 +36,7 @@ func senderOf(q session, in offers.Inbound) (sender, error) {
 // receiveInsert numbers the message and stamps it with the clock as it is under the lock.
 const receiveInsert = `INSERT INTO messages (id, account_id, person_id, number, provider, provider_id, address, our_number, text, raw,
 	lossy, quoted, trust, run_id, received_at, opt_out)
-	VALUES (?1, ?2, nullif(?3, ''), nullif(?4, 0), ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, nullif(?14, ''), ?15, ?16)
+	VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, 'trusted', ?13, ?14, ?15)
 	ON CONFLICT (provider, provider_id) DO NOTHING`
 
 // Receive implements [offers.Inbox]: number, insert, run and context are one transaction.
@@ -57,23 +57,20 @@ func receive(q session, now time.Time, in offers.Inbound) (offers.Received, erro
 	if err != nil {
 		return offers.Received{}, err
 	}
+	if who.state != people.Active { // mutant: sqlite.receive-active
+		return receivePending(q, now, in, who)
+	}
 	r := offers.Received{
-		MessageID: offers.NewID(), AccountID: who.accountID, PersonID: who.personID, Lossy: in.Lossy,
+		MessageID: offers.NewID(), AccountID: who.accountID, PersonID: who.personID, Lossy: in.Lossy, Trusted: true,
+		RunID: offers.NewID(), Tier: who.tier, Text: in.Text, Quoted: in.Quoted,
 	}
-	number, trust := int64(0), "pending"
-	if who.personID != "" {
-		number = who.messages + 1
-	}
-	if who.state == people.Active {
-		trust = "trusted"
-		r.Trusted, r.RunID, r.Tier, r.Text, r.Quoted = true, offers.NewID(), who.tier, in.Text, in.Quoted
-	}
+	number := who.messages + 1
 	raw := in.Raw
 	if raw == nil {
 		raw = []byte{}
 	}
 	n, err := q.exec(receiveInsert, r.MessageID, r.AccountID, r.PersonID, number, in.Provider, in.ProviderID,
-		string(in.Address), string(in.OurNumber), in.Text, raw, in.Lossy, in.Quoted, trust, r.RunID, now.UnixMicro(), in.OptOut)
+		string(in.Address), string(in.OurNumber), in.Text, raw, in.Lossy, in.Quoted, r.RunID, now.UnixMicro(), in.OptOut)
 	if err != nil {
 		return r, err
 	}
@@ -82,14 +79,8 @@ func receive(q session, now time.Time, in offers.Inbound) (offers.Received, erro
 		r.Duplicate = true
 		return r, err
 	}
-	if r.PersonID == "" {
-		return r, nil
-	}
 	if _, err := q.exec(`UPDATE threads SET messages = ?2 WHERE person_id = ?1`, r.PersonID, number); err != nil {
 		return r, err
-	}
-	if !r.Trusted {
-		return r, nil
 	}
 	// The run's tier is the person's, from the table and nowhere else.
 	cause, err := json.Marshal(offers.Cause{MessageID: r.MessageID})

@@ -14,22 +14,7 @@ import (
 // AddPerson implements [people.Store].
 func (s *Store) AddPerson(ctx context.Context, p people.Person) error {
 	err := s.write(ctx, func(q session, now time.Time) error {
-		_, err := q.exec(`INSERT INTO people (id, account_id, name, tier, state, created_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6)`,
-			fold(p.ID), p.AccountID, p.Name, p.Tier, string(p.State), now.UnixMicro())
-		if err != nil {
-			return err
-		}
-		if _, err := q.exec(`INSERT INTO threads (person_id, account_id) VALUES (?1, ?2)`, fold(p.ID), p.AccountID); err != nil {
-			return err
-		}
-		for _, a := range p.Addresses {
-			_, err := q.exec(`INSERT INTO addresses (address, our_number, person_id, account_id, bound_at) VALUES (?1, ?2, ?3, ?4, ?5)`,
-				string(a.Address), string(a.OurNumber), fold(p.ID), p.AccountID, now.UnixMicro())
-			if err != nil {
-				return err
-			}
-		}
-		return nil
+		return insertPerson(q, now, p)
 	})
 	switch {
 	case unique(err):
@@ -60,12 +45,17 @@ func (s *Store) People(ctx context.Context, accountID string) ([]people.Person, 
 	if err != nil {
 		return nil, fmt.Errorf("people: %w", err)
 	}
+	lost, err := s.unbindings(ctx, accountID)
+	if err != nil {
+		return nil, fmt.Errorf("people: %w", err)
+	}
 	var out []people.Person
 	for _, p := range rows {
 		if n := len(out); n > 0 && out[n-1].ID == p.ID {
 			out[n-1].Addresses = append(out[n-1].Addresses, p.Addresses...)
 			continue
 		}
+		p.Unbound = lost[p.ID]
 		out = append(out, p)
 	}
 	return out, nil

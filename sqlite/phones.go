@@ -192,11 +192,7 @@ func (th *thread) number(t offers.Text, code int) error {
 			return err
 		}
 	case offers.DeadNumber(code):
-		if err := th.silence(t.Address, t.OurNumber, offers.Undeliverable, offers.Closer{By: offers.ByCarrier}); err != nil {
-			return err
-		}
-		if _, err := th.exec(`DELETE FROM addresses WHERE address = ?1 AND our_number = ?2 AND person_id = ?3`,
-			string(t.Address), string(t.OurNumber), th.personID); err != nil {
+		if _, err := th.unbind(t.Address, t.OurNumber, people.UnboundDead); err != nil {
 			return err
 		}
 	}

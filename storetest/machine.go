@@ -456,10 +456,11 @@ func (m *machine) take() *offers.Text {
 	}
 }
 
-// waits says whether a text could leave now.
+// waits says whether a text could leave now. To somebody who is suspended none does.
 func (m *machine) waits() bool {
-	for _, list := range m.was.texts {
-		if !slices.ContainsFunc(list, func(x offers.Text) bool { return x.State == offers.TextSending }) &&
+	for id, list := range m.was.texts {
+		if m.owner(id).state == people.Active &&
+			!slices.ContainsFunc(list, func(x offers.Text) bool { return x.State == offers.TextSending }) &&
 			slices.ContainsFunc(list, func(x offers.Text) bool { return x.State == offers.TextQueued }) {
 			return true
 		}
@@ -477,6 +478,9 @@ func (m *machine) reserve() {
 			m.t.Fatal("a text waits, and Reserve finds none")
 		}
 		return
+	}
+	if m.owner(x.PersonID).state != people.Active {
+		m.t.Fatal("a text leaves to somebody who is suspended")
 	}
 	m.away = append(m.away, x.ID)
 }
