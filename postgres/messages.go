@@ -18,10 +18,11 @@ import (
 const receiveLock = `SELECT t.person_id FROM addresses a JOIN threads t ON t.person_id = a.person_id
 	WHERE a.address = $1 AND a.our_number = $2 FOR NO KEY UPDATE OF t`
 
-// receiveInsert numbers the message, stamps it after the lock is held, and makes its run. The run's tier is the
-// person's, from the table and nowhere else.
+// receiveInsert numbers the message, stamps it after the lock is held, makes its run, and reads what a decision about it
+// needs: the columns of receivedContext, a row for each live offer. The run's tier is the person's, from the table and
+// nowhere else.
 const receiveInsert = `WITH who AS (
-  SELECT t.person_id, t.account_id, t.messages, p.tier, p.state
+  SELECT t.person_id, t.account_id, t.messages, p.tier, p.state, a.opted_out_at IS NOT NULL AS opted_out
   FROM addresses a JOIN threads t ON t.person_id = a.person_id JOIN people p ON p.id = a.person_id
   WHERE a.address = $1 AND a.our_number = $2),
 m AS (
@@ -37,10 +38,26 @@ r AS (
   SELECT $10, m.account_id, m.person_id, who.tier, jsonb_build_object('message_id', m.id), m.id, $10, false, true, m.received_at
   FROM m JOIN who ON who.person_id = m.person_id WHERE m.trust = 'trusted'),
 u AS (UPDATE threads SET messages = m.number FROM m WHERE threads.person_id = m.person_id)
-SELECT id FROM m`
+` + receivedContext
 
-// contextOf is everything that a decision about a message needs, in one query: the message, its person's tier, at
-// most four earlier messages of the last 24 hours, and the live offers. Of a pending message no word comes back.
+// receivedContext is the context of the message that was inserted just now: it is the person's newest, and undecided.
+const receivedContext = `SELECT m.account_id, coalesce(m.person_id::text, ''), m.trust = 'trusted', coalesce(who.tier, ''), coalesce(who.opted_out, false),
+  ARRAY(SELECT e.text FROM (SELECT e.text, e.number, e.received_at FROM messages e
+    WHERE e.person_id = m.person_id AND e.number < m.number AND e.trust = 'trusted' AND m.trust = 'trusted' ORDER BY e.number DESC LIMIT 4) e
+    WHERE e.received_at > m.received_at - interval '24 hours' ORDER BY e.number DESC),
+  CASE WHEN $9 = '' THEN '' ELSE coalesce((SELECT t.offer_id::text FROM text_parts q JOIN texts t ON t.id = q.text_id
+    WHERE q.provider_id = $9 AND t.person_id = m.person_id), '') END,
+  (SELECT count(*) FROM operations s WHERE s.person_id = m.person_id AND s.state = 'settling'),
+  EXISTS (SELECT 1 FROM keys k WHERE k.account_id = m.account_id AND k.revoked_at IS NULL AND k.polled_at > cs_now() - $12::interval)
+  OR EXISTS (SELECT 1 FROM endpoints e WHERE e.account_id = m.account_id AND e.disabled_at IS NULL AND e.answered_at > cs_now() - $13::interval),
+  ` + offerColumns + `
+FROM m LEFT JOIN who ON true
+LEFT JOIN (offers o JOIN operations x ON x.id = o.operation_id)
+  ON o.person_id = m.person_id AND o.state IN ('sending', 'open') AND m.trust = 'trusted'
+ORDER BY o.created_at, o.id`
+
+// contextOf is everything that a decision about a message that was stored before needs: the message, its person's tier
+// and at most four earlier messages of the last 24 hours. Of a pending message no word comes back.
 const contextOf = `SELECT m.id, m.account_id, coalesce(m.person_id::text, ''), coalesce(m.run_id::text, ''), m.trust = 'trusted', m.lossy,
   m.decided_at IS NOT NULL,
   CASE WHEN m.trust = 'trusted' THEN m.text ELSE '' END,
@@ -62,28 +79,65 @@ const liveOffers = `SELECT ` + offerColumns + ` FROM messages m JOIN offers o ON
 	JOIN operations x ON x.id = o.operation_id
 	WHERE m.provider = $1 AND m.provider_id = $2 AND m.trust = 'trusted' ORDER BY o.created_at, o.id`
 
-// Receive implements [offers.Inbox]: lock, insert and context are one pipeline, one transaction and one round trip.
+// Receive implements [offers.Inbox]: the lock, then insert and context in one statement. It is one pipeline, one
+// transaction and one round trip. Only of a message that was stored before is the context read once more.
 func (s *Store) Receive(ctx context.Context, in offers.Inbound) (offers.Received, error) {
+	r := offers.Received{MessageID: offers.NewID(), Lossy: in.Lossy, OptOut: in.OptOut}
+	runID := offers.NewID()
+	inserted := false
 	var b pgx.Batch
-	var inserted bool
-	var r offers.Received
 	b.Queue(receiveLock, string(in.Address), string(in.OurNumber)).Exec(discard)
-	b.Queue(receiveInsert, string(in.Address), string(in.OurNumber), offers.NewID(), in.Provider, in.ProviderID,
-		in.Text, in.Raw, in.Lossy, in.Quoted, offers.NewID(), in.OptOut).Query(func(rows pgx.Rows) error {
-		inserted = rows.Next()
-		rows.Close()
-		return rows.Err()
+	b.Queue(receiveInsert, string(in.Address), string(in.OurNumber), r.MessageID, in.Provider, in.ProviderID,
+		in.Text, in.Raw, in.Lossy, in.Quoted, runID, in.OptOut, offers.ListensFor, offers.AnswersFor).Query(func(rows pgx.Rows) (err error) {
+		inserted, err = scanReceived(rows, &r)
+		return err
 	})
-	queueContext(&b, &r, in.Provider, in.ProviderID)
 	err := s.pool.SendBatch(ctx, &b).Close()
+	if err == nil && !inserted {
+		r, err = s.stored(ctx, in.Provider, in.ProviderID)
+		r.Duplicate = true
+	}
 	if errors.Is(err, offers.ErrNotFound) {
 		return s.receivePending(ctx, in) // stored neither now nor before: its sender may decide nothing
 	}
 	if err != nil {
 		return offers.Received{}, fmt.Errorf("receive: %w", err)
 	}
-	r.Duplicate = !inserted
+	if r.Trusted && !r.Duplicate {
+		r.RunID, r.Text, r.Quoted = runID, in.Text, in.Quoted
+	}
 	return r, nil
+}
+
+// scanReceived reads the rows of receivedContext; false: there are none, since nothing was inserted.
+func scanReceived(rows pgx.Rows, r *offers.Received) (inserted bool, err error) {
+	defer rows.Close()
+	r.Live = []offers.Offer{}
+	for rows.Next() {
+		var live offerRow
+		inserted = true
+		dest := []any{&r.AccountID, &r.PersonID, &r.Trusted, &r.Tier, &r.OptedOut, &r.Earlier, &r.QuotedFor, &r.Settling, &r.Listening}
+		offer := live.dest()
+		none := rows.RawValues()[len(dest)] == nil
+		if none {
+			offer = make([]any, len(offer)) // which skips them
+		}
+		if err := rows.Scan(append(dest, offer...)...); err != nil {
+			return false, err
+		}
+		if none {
+			continue
+		}
+		o, err := live.offer()
+		if err != nil {
+			return false, err
+		}
+		r.Live = append(r.Live, o)
+	}
+	if !r.Trusted {
+		r.Tier = ""
+	}
+	return inserted, rows.Err()
 }
 
 // Context implements [offers.Inbox].
@@ -93,16 +147,16 @@ func (s *Store) Context(ctx context.Context, messageID string) (offers.Received,
 	if err != nil {
 		return offers.Received{}, fmt.Errorf("context: %w", notFound(err))
 	}
-	var b pgx.Batch
-	var r offers.Received
-	queueContext(&b, &r, provider, id)
-	if err := s.pool.SendBatch(ctx, &b).Close(); err != nil {
+	r, err := s.stored(ctx, provider, id)
+	if err != nil {
 		return offers.Received{}, fmt.Errorf("context: %w", err)
 	}
 	return r, nil
 }
 
-func queueContext(b *pgx.Batch, r *offers.Received, provider, id string) {
+// stored loads a message that was stored before, with its context.
+func (s *Store) stored(ctx context.Context, provider, id string) (r offers.Received, err error) {
+	var b pgx.Batch
 	b.Queue(contextOf, provider, id, offers.ListensFor, offers.AnswersFor).QueryRow(func(row pgx.Row) error {
 		err := row.Scan(&r.MessageID, &r.AccountID, &r.PersonID, &r.RunID, &r.Trusted, &r.Lossy, &r.Decided, &r.Text, &r.Quoted,
 			&r.Tier, &r.Overtaken, &r.Earlier, &r.OptOut, &r.OptedOut, &r.QuotedFor, &r.Settling, &r.Listening)
@@ -112,6 +166,7 @@ func queueContext(b *pgx.Batch, r *offers.Received, provider, id string) {
 		r.Live, err = pgx.CollectRows(rows, scanOffer)
 		return err
 	})
+	return r, s.pool.SendBatch(ctx, &b).Close()
 }
 
 func discard(pgconn.CommandTag) error { return nil }
