@@ -107,6 +107,7 @@ func New(d Deps) http.Handler {
 	s.events()
 	s.runs()
 	s.gate()
+	s.contacts()
 	nullable(s.api.OpenAPI())
 	page := docs(s.api.OpenAPI())
 	mux.HandleFunc("GET /docs", func(w http.ResponseWriter, _ *http.Request) {

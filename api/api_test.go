@@ -493,6 +493,8 @@ func TestScopes(t *testing.T) {
 		{"GET", "/v1/tools", []people.Scope{agent, owner}},
 		{"GET", "/v1/events", []people.Scope{agent, owner}},
 		{"DELETE", "/v1/offers/" + id, []people.Scope{agent, owner}},
+		{"PUT", contactsPath, []people.Scope{connector}},
+		{"GET", contactsPath, []people.Scope{connector, owner}},
 	} {
 		body := ""
 		if c.method == "POST" {
@@ -1012,7 +1014,7 @@ func TestDescription(t *testing.T) {
 	for _, want := range []string{
 		"POST /v1/runs", "POST /v1/runs/{id}/taint", "POST /v1/operations", "POST /v1/offers", "GET /v1/operations/{id}", "POST /v1/operations/{id}/begin",
 		"POST /v1/operations/{id}/result", "GET /v1/offers", "GET /v1/offers/{id}", "DELETE /v1/offers/{id}", "POST /v1/offers/{id}/confirm", "POST /v1/gate/check",
-		"GET /v1/tools", "GET /v1/events",
+		"GET /v1/tools", "GET /v1/events", "PUT /v1/contacts", "GET /v1/contacts",
 	} {
 		method, path, _ := strings.Cut(want, " ")
 		item, _ := paths[path].(map[string]any)
