@@ -3,6 +3,7 @@ package offers
 import (
 	"context"
 	"slices"
+	"time"
 )
 
 // Phones is what carriers and phones do besides carrying words.
@@ -18,8 +19,9 @@ type Phones interface {
 	// long the message has waited to be decided; each puts a receipt in line. It decides no message, and returns how many
 	// there were.
 	CancelSettling(ctx context.Context, messageID, personID string, receipt func(Offer) string) (int, error)
-	// Choose decides a message that picks one of several live offers: the others wait in the queue again, and the chosen
-	// one is shown once more, alone, so that the yes that follows is a yes to it. Errors: *Refusal (decided before).
+	// Choose decides a message that picks one of several live offers by its number: the others wait in the queue again, and
+	// the chosen one is shown once more, alone, so that the yes that follows is a yes to it. The number is that of the list
+	// that was texted last, was accepted by the provider before the message came, and names those offers that are live now. Errors: *Refusal (decided before; not listed), and then nothing has changed.
 	Choose(ctx context.Context, c ChooseRequest) error
 	// Report records what a status callback says of a text. Callbacks come in any order, more than once, and before the
 	// answer to the send. Proof that every part was accepted opens what was unknown; one part that was not delivered
@@ -38,7 +40,8 @@ type OptOutRequest struct {
 type ChooseRequest struct {
 	MessageID string
 	PersonID  string
-	OfferID   string
+	Number    int // from 1
+	MinRead   time.Duration
 	Reading   ReadingRecord
 	Data      ReplyData // of the event message.received
 }
@@ -109,3 +112,12 @@ func ByOptOut(messageID string) string {
 
 // CancelledReceipt tells the person that a yes was taken back in time.
 func CancelledReceipt(o Offer) string { return "Stopped in time, nothing was done: " + o.Label + "." }
+
+// Picked is the offer that a number stands for in the list that was shown last; live are the offers that are live now, in the
+// order in which they would be numbered. Errors: *Refusal, where the list is not theirs any more, or has no such number.
+func Picked(list, live []string, number int) (string, error) {
+	if number < 1 || number > len(list) || !slices.Equal(list, live) { // mutant: choose.unchanged
+		return "", &Refusal{Why: WhyNotListed}
+	}
+	return list[number-1], nil
+}

@@ -280,8 +280,11 @@ type PassRequest struct {
 	Reading   ReadingRecord
 	Reask     string // offer id
 	ReaskText string
-	Hourly    int  // questions and notices of the service's own to one person within an hour; 0: HourlyTexts
-	Several   bool // the text is about several offers: it counts for the named one, and a yes to it is a yes to none
+	Hourly    int // questions and notices of the service's own to one person within an hour; 0: HourlyTexts
+	// Listed are the offers that the text numbers, in the order of their numbers: it counts for the named one, a yes to it is
+	// a yes to none, and a number is one of these or nothing. A list that is new is sent even where the named offer was
+	// asked about MaxReasks times. Empty: the text is no list.
+	Listed []string
 	// Asked is what the message asks for in the person's own words. It becomes permissions in the same transaction, where
 	// the person is an active owner and the message the newest of theirs.
 	Asked []said.Intent
@@ -328,6 +331,7 @@ const (
 	WhyTooSoon      Why = "too_soon"            // within min_read of the newest ask
 	WhyCrossed      Why = "texts_crossed"       // another ask was on the screen just before
 	WhyQuoted       Why = "quotes_another_text" // the reply answers another text than this offer's
+	WhyNotListed    Why = "not_listed"          // the number stands in no list that was shown last and still holds
 	WhyUnexplained  Why = "unexplained"         // every condition holds by now: something changed in between
 	WhyTapback      Why = "tapback"             // not the store's: a reaction, which by itself confirms nothing
 	WhyReadingSays  Why = "reading"             // not the store's: the reading itself was not a sure yes

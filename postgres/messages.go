@@ -225,20 +225,22 @@ func (s *Store) Pass(ctx context.Context, p offers.PassRequest) error {
 func (th *thread) reask(ctx context.Context, p offers.PassRequest) error {
 	var addr, our string
 	err := th.tx.QueryRow(ctx, `UPDATE offers SET reasks = reasks + 1
-		WHERE id = $1 AND person_id = $2 AND state = 'open' AND expires_at > cs_now() AND reasks < $3
+		WHERE id = $1 AND person_id = $2 AND state = 'open' AND expires_at > cs_now()
+		AND (reasks < $3 OR $5::uuid[] IS NOT NULL AND NOT EXISTS (SELECT 1 FROM texts y WHERE y.person_id = $2 AND y.lists = $5 AND y.state <> 'rejected')) -- mutant: reask.limit
 		AND (SELECT count(*) FROM texts t WHERE t.person_id = $2 AND t.kind IN ('reask', 'notice')
 		  AND t.queued_at > cs_now() - interval '1 hour') < $4
-		RETURNING address, our_number`, p.Reask, th.personID, offers.MaxReasks, p.HourlyLimit()).Scan(&addr, &our)
+		RETURNING address, our_number`, p.Reask, th.personID, offers.MaxReasks, p.HourlyLimit(), p.Listed).Scan(&addr, &our)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	about := p.Reask
-	if p.Several {
-		about = ""
+	if len(p.Listed) == 0 {
+		th.text(offers.TextReask, p.Reask, people.Address(addr), people.Address(our), p.ReaskText)
+		return nil
 	}
-	th.text(offers.TextReask, about, people.Address(addr), people.Address(our), p.ReaskText)
+	th.text(offers.TextReask, "", people.Address(addr), people.Address(our), p.ReaskText)
+	th.batch.Queue(`UPDATE texts SET lists = $2 WHERE id = $1`, th.lastText, p.Listed)
 	return nil
 }

@@ -108,7 +108,7 @@ func (o outcome) String() string {
 	s := names[o.action]
 	switch {
 	case o.action == choose:
-		s = fmt.Sprint("choose ", o.chosen+1)
+		s = fmt.Sprint("choose ", o.chosen)
 	case o.action != pass:
 	case o.event == offers.MessageReceived:
 		s = strings.TrimSpace("received " + string(o.why))

@@ -422,6 +422,7 @@ func TestCase_TD06_TwoOnTheScreen(t *testing.T) {
 	w.wantState(b, offers.Open)
 
 	// A number picks; the yes that follows is a yes to it.
+	w.send()
 	w.says("2")
 	w.wantState(a, offers.Queued)
 	w.send()
@@ -429,6 +430,31 @@ func TestCase_TD06_TwoOnTheScreen(t *testing.T) {
 	w.says("yes")
 	w.wantState(b, offers.Consumed)
 	w.wantState(a, offers.Queued)
+}
+
+// A number is one of the list that is on the screen; anything else is asked again.
+func TestCase_TD06_ANumberOfNoList(t *testing.T) {
+	w := newWorld(t)
+	a := w.shown(atOnce, labelled("send email to Dana"))
+	b := w.shown(atOnce, labelled("pay Acme Tools"))
+	w.news()
+	w.says("1")
+	w.wantNews("reply.unresolved/not_listed")
+	w.wantState(b, offers.Open)
+	if q := w.lastBody(); !strings.Contains(q, "1: send email to Dana") {
+		t.Fatalf("question %q", q)
+	}
+	w.send()
+	w.pass(2 * minRead)
+	c := w.offer(atOnce, labelled("delete files"))
+	w.says("1") // of the list before c
+	w.wantNews("reply.unresolved/not_listed")
+	w.send()
+	w.pass(20 * minRead)
+	w.says("3")
+	for o, want := range map[string]offers.State{a.ID: offers.Queued, b.ID: offers.Queued, c.ID: offers.Open} {
+		w.wantState(offers.Offer{ID: o, AccountID: a.AccountID}, want)
+	}
 }
 
 func TestCase_TD08_APictureWithoutWords(t *testing.T) {

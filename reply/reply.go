@@ -134,7 +134,7 @@ type outcome struct {
 	action action
 	event  offers.EventType // for pass, and where the action turns out not to hold
 	why    offers.Why
-	chosen int     // for choose: an index of the live offers
+	chosen int     // for choose: the number
 	asks   *asksOf // for tell
 	cancel bool    // besides: take back every yes that is still settling
 }
@@ -214,8 +214,8 @@ func answer(r offers.Received, v classifier.Verdict, threshold float64) outcome 
 	case v.Err != nil:
 		return outcome{event: offers.ReplyUnresolved, why: offers.WhyReaderFailed}
 	case len(r.Live) > 1: // mutant: reply.exactly_one
-		if i, ok := picked(r); ok && !r.Listening {
-			return outcome{action: choose, chosen: i, event: offers.ReplyUnresolved}
+		if n, ok := picked(r); ok && !r.Listening {
+			return outcome{action: choose, chosen: n, event: offers.ReplyUnresolved}
 		}
 		return outcome{event: offers.ReplyUnresolved, why: offers.WhySeveral}
 	case r.Quoted != "" && r.QuotedFor != r.Live[0].ID: // mutant: reply.quoted
@@ -236,11 +236,12 @@ func reaction(v classifier.Verdict) bool {
 	return v.Prepared.Form == classifier.FormTapback || v.Prepared.Form == classifier.FormTapbackRemoved
 }
 
-// picked reads a reply that is nothing but a number of the list that the service has shown.
+// picked reads a reply that is nothing but a number. Whether a list was shown that has it, and what it stands for there, is
+// for the store to say.
 func picked(r offers.Received) (int, bool) {
 	own := strings.Trim(classifier.Prepare(classifier.NewWords(r.Text)).Own, " \t\r\n.)#")
 	n, err := strconv.Atoi(own)
-	return n - 1, err == nil && n >= 1 && n <= len(r.Live)
+	return n, err == nil && n >= 1 && n <= len(r.Live)
 }
 
 // act makes the outcome so. Where the store refuses, the message goes to the main model with the refusal's reason. quiet
@@ -262,7 +263,12 @@ func (p *Processor) act(ctx context.Context, r offers.Received, out outcome, v c
 		MessageID: r.MessageID, PersonID: r.PersonID, Type: out.event, Reading: rec, Data: data(r, v, out),
 	}
 	req.Reask, req.ReaskText = question(r, v, out)
-	req.Several, req.Hourly = len(r.Live) > 1, p.cfg.HourlyTexts
+	req.Hourly = p.cfg.HourlyTexts
+	if len(r.Live) > 1 {
+		for _, o := range r.Live {
+			req.Listed = append(req.Listed, o.ID)
+		}
+	}
 	req.Asked, req.TakesBack = p.hear(ctx, r, v, out), takesBackAsk(r, v)
 	err = p.inbox.Pass(ctx, req)
 	if errors.As(err, &refused) && refused.Why == offers.WhyDecided {
@@ -284,7 +290,14 @@ func question(r offers.Received, v classifier.Verdict, out outcome) (offerID, te
 	case len(r.Live) == 1:
 		return r.Live[0].ID, offers.Question(r.Live[0])
 	}
-	return r.Live[0].ID, offers.WhichOne(r.Live)
+	asked := r.Live[0]
+	for _, o := range r.Live {
+		if o.State == offers.Open { // the list counts as a question about one that can be asked about
+			asked = o
+			break
+		}
+	}
+	return asked.ID, offers.WhichOne(r.Live)
 }
 
 func (p *Processor) try(ctx context.Context, r offers.Received, out outcome, v classifier.Verdict, rec offers.ReadingRecord) error {
@@ -306,7 +319,7 @@ func (p *Processor) try(ctx context.Context, r offers.Received, out outcome, v c
 		return p.inbox.AnswerPermissions(ctx, answerTo(r, out.asks, rec, p.cfg.HourlyTexts))
 	case choose:
 		return p.inbox.Choose(ctx, offers.ChooseRequest{
-			MessageID: r.MessageID, PersonID: r.PersonID, OfferID: r.Live[out.chosen].ID, Reading: rec, Data: data(r, v, outcome{}),
+			MessageID: r.MessageID, PersonID: r.PersonID, Number: out.chosen, MinRead: p.cfg.MinRead, Reading: rec, Data: data(r, v, outcome{}),
 		})
 	}
 	o := r.Live[0]

@@ -204,20 +204,37 @@ func (s *Store) Pass(ctx context.Context, p offers.PassRequest) error {
 // reask puts an offer's question in line again while that still makes sense.
 func (th *thread) reask(p offers.PassRequest) error {
 	var addr, our people.Address
-	err := th.one(`UPDATE offers SET reasks = reasks + 1
-		WHERE id = ?1 AND person_id = ?2 AND state = 'open' AND expires_at > ?3 AND reasks < ?4
+	lists, err := listed(p.Listed)
+	if err != nil {
+		return err
+	}
+	err = th.one(`UPDATE offers SET reasks = reasks + 1
+		WHERE id = ?1 AND person_id = ?2 AND state = 'open' AND expires_at > ?3
+		AND (reasks < ?4 OR ?7 IS NOT NULL AND NOT EXISTS (SELECT 1 FROM texts y WHERE y.person_id = ?2 AND y.lists = ?7 AND y.state <> 'rejected')) -- mutant: reask.limit
 		AND (SELECT count(*) FROM texts t WHERE t.person_id = ?2 AND t.kind IN ('reask', 'notice') AND t.queued_at > ?5) < ?6
 		RETURNING address, our_number`,
-		[]any{p.Reask, th.personID, th.now.UnixMicro(), offers.MaxReasks, th.now.Add(-time.Hour).UnixMicro(), p.HourlyLimit()}, &addr, &our)
+		[]any{p.Reask, th.personID, th.now.UnixMicro(), offers.MaxReasks, th.now.Add(-time.Hour).UnixMicro(), p.HourlyLimit(), lists}, &addr, &our)
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	about := p.Reask
-	if p.Several {
-		about = ""
+	if lists == nil {
+		return th.text(offers.TextReask, p.Reask, addr, our, p.ReaskText)
 	}
-	return th.text(offers.TextReask, about, addr, our, p.ReaskText)
+	if err := th.text(offers.TextReask, "", addr, our, p.ReaskText); err != nil {
+		return err
+	}
+	_, err = th.exec(`UPDATE texts SET lists = ?2 WHERE id = ?1`, th.lastText, lists)
+	return err
+}
+
+// listed writes a list as the tables hold it; nil: it is none.
+func listed(ids []string) (any, error) {
+	if len(ids) == 0 {
+		return nil, nil
+	}
+	raw, err := json.Marshal(ids)
+	return string(raw), err
 }

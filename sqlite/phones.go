@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 
@@ -208,7 +209,11 @@ func (s *Store) Choose(ctx context.Context, c offers.ChooseRequest) error {
 		if err := th.event(offers.MessageReceived, c.Data); err != nil {
 			return err
 		}
-		o, err := oneOffer(th.session, chosen, c.OfferID, c.PersonID, th.now.UnixMicro())
+		picked, err := th.picked(c)
+		if err != nil {
+			return err
+		}
+		o, err := oneOffer(th.session, chosen, picked, c.PersonID, th.now.UnixMicro())
 		if errors.Is(err, offers.ErrNotFound) {
 			return nil // it is closed by now: there is nothing to show again
 		}
@@ -217,12 +222,12 @@ func (s *Store) Choose(ctx context.Context, c offers.ChooseRequest) error {
 		}
 		if _, err := th.exec(`UPDATE offers SET state = 'queued', present = 'queue', left_at = ?3,
 			sent_at = iif(state = 'sending', sent_at, NULL) -- who picks by number knows what left the screen; a show on its way may still come
-			WHERE person_id = ?1 AND state IN ('sending', 'open') AND id <> ?2`, c.PersonID, c.OfferID, th.now.UnixMicro()); err != nil {
+			WHERE person_id = ?1 AND state IN ('sending', 'open') AND id <> ?2`, c.PersonID, o.ID, th.now.UnixMicro()); err != nil {
 			return err
 		}
 		if _, err := th.exec(`UPDATE texts SET state = 'rejected', ended_at = ?3 WHERE person_id = ?1 AND state = 'queued'
 			AND offer_id IS NOT ?2 AND (offer_id IS NOT NULL OR kind = 'reask')`,
-			c.PersonID, c.OfferID, th.now.UnixMicro()); err != nil {
+			c.PersonID, o.ID, th.now.UnixMicro()); err != nil {
 			return err
 		}
 		return th.text(offers.TextReask, o.ID, o.Address, o.OurNumber, o.ShownText)
@@ -231,6 +236,39 @@ func (s *Store) Choose(ctx context.Context, c offers.ChooseRequest) error {
 		return fmt.Errorf("choose: %w", err)
 	}
 	return nil
+}
+
+// shownList finds what a number answers: the list that was read before the message came, and behind which nothing was texted
+// but the same list again. Where another list had been sent before in which the number stood for another offer, the answer may have crossed with this one.
+const shownList = `SELECT l.lists FROM texts l, messages m, threads t
+  WHERE l.person_id = ?1 AND m.id = ?2 AND m.person_id = ?1 AND t.person_id = ?1 AND l.lists IS NOT NULL
+    AND NOT EXISTS (SELECT 1 FROM texts y WHERE y.person_id = ?1 AND y.number > l.number AND y.state <> 'rejected' AND y.lists IS NOT l.lists) -- mutant: choose.last_text
+    AND l.state = 'accepted'                                        -- mutant: choose.accepted
+    AND l.address = m.address AND l.our_number = m.our_number       -- mutant: choose.address
+    AND m.number = t.messages                                       -- mutant: choose.newest
+    AND (m.quoted = '' OR EXISTS (SELECT 1 FROM text_parts q WHERE q.provider_id = m.quoted AND q.text_id = l.id)) -- mutant: choose.quoted
+    AND m.received_at >= l.ended_at + ?3                            -- mutant: choose.min_read
+    AND (m.received_at >= l.ended_at + ?4 OR NOT EXISTS (SELECT 1 FROM texts y WHERE y.person_id = ?1 AND y.lists IS NOT NULL AND y.state <> 'rejected' AND y.sending_at > l.ended_at - ?5 AND json_extract(y.lists, ?6) <> json_extract(l.lists, ?6))) -- mutant: choose.crossed
+  ORDER BY l.number LIMIT 1`
+
+// picked is the offer that a number stands for. Errors: *offers.Refusal.
+func (th *thread) picked(c offers.ChooseRequest) (string, error) {
+	found, err := all(th.session, scanString, shownList, c.PersonID, c.MessageID, c.MinRead.Microseconds(),
+		(offers.CrossFactor * c.MinRead).Microseconds(), offers.OutwardTTL.Microseconds(), fmt.Sprintf("$[%d]", c.Number-1))
+	if err != nil {
+		return "", err
+	}
+	live, err := all(th.session, scanString, `SELECT id FROM offers WHERE person_id = ?1 AND state IN ('sending', 'open') ORDER BY created_at, id`, c.PersonID)
+	if err != nil {
+		return "", err
+	}
+	var list []string
+	if len(found) == 1 {
+		if err := json.Unmarshal([]byte(found[0]), &list); err != nil {
+			return "", fmt.Errorf("list: %w", err)
+		}
+	}
+	return offers.Picked(list, live, c.Number)
 }
 
 const chosen = `SELECT ` + offerColumns + fromOffers + `WHERE o.id = ?1 AND o.person_id = ?2 AND o.state = 'open' AND o.expires_at > ?3`

@@ -217,20 +217,27 @@ func (s *Store) ResendDue(ctx context.Context) (int, error) {
 					return 0, err
 				}
 			}
-			return len(list), nil
+			return len(list), th.advance()
 		})
 }
 
-// resend shows an offer once more whose only text so far has an unknown outcome. Where the last text of an open offer is
-// another one, its question is put again: while nobody knows what is on the screen, no yes counts.
+// resend shows an offer once more whose show has an unknown outcome; where the second one is as unknown the offer ends, since
+// nobody can say that it is on a screen. Where the last text of an open offer is another one, its question is put again:
+// while nobody knows what is on the screen, no yes counts. The offer's whole text, which stood there because a number had
+// picked it, is sent a second time and does not count as a question.
 func (th *thread) resend(t offers.Text) error {
 	if t.OfferID == "" {
 		return nil
 	}
 	if t.Kind != offers.TextShow {
-		n, err := th.exec(`UPDATE offers SET reasks = reasks + 1 WHERE id = ?1 AND person_id = ?2 AND state = 'open' AND expires_at > ?3 AND reasks < ?4
-			AND NOT EXISTS (SELECT 1 FROM texts y WHERE y.person_id = ?2 AND y.state <> 'rejected' AND y.number > ?5)`,
-			t.OfferID, th.personID, th.now.UnixMicro(), offers.MaxReasks, t.Number)
+		n, err := th.exec(`UPDATE offers SET reasks = reasks + iif(shown_text = ?6, 0, 1)
+			WHERE id = ?1 AND person_id = ?2 AND state = 'open' AND expires_at > ?3
+			AND NOT EXISTS (SELECT 1 FROM texts y WHERE y.person_id = ?2 AND y.state <> 'rejected' AND y.number > ?5)
+			AND iif(shown_text = ?6, -- mutant: resend.chosen
+			  NOT EXISTS (SELECT 1 FROM (SELECT body, state FROM texts WHERE person_id = ?2 AND state <> 'rejected' AND number < ?5
+			    ORDER BY number DESC LIMIT 1) y WHERE y.body = ?6 AND y.state = 'unknown'),
+			  reasks < ?4)`,
+			t.OfferID, th.personID, th.now.UnixMicro(), offers.MaxReasks, t.Number, t.Body)
 		if err != nil || n == 0 {
 			return err
 		}
@@ -238,14 +245,24 @@ func (th *thread) resend(t offers.Text) error {
 		if err != nil {
 			return err
 		}
-		return th.text(offers.TextReask, o.ID, t.Address, t.OurNumber, offers.Question(o))
+		body := offers.Question(o)
+		if t.Body == o.ShownText {
+			body = t.Body
+		}
+		return th.text(offers.TextReask, o.ID, t.Address, t.OurNumber, body)
 	}
-	var again bool
-	err := th.one(`SELECT count(*) = 1 FROM offers o JOIN texts y ON y.person_id = o.person_id AND y.offer_id = o.id AND y.kind = 'show'
-		WHERE o.id = ?1 AND o.person_id = ?2 AND o.state = 'sending' AND o.expires_at > ?3`,
-		[]any{t.OfferID, th.personID, th.now.UnixMicro()}, &again)
-	if err != nil || !again {
-		return err
+	// Of the shows since the offer last left the line: it may have been on the screen before, and gone back.
+	var shows, newest int64
+	err := th.one(`SELECT count(y.id), coalesce(max(y.number), 0) FROM offers o JOIN texts y ON y.person_id = o.person_id AND y.offer_id = o.id AND y.kind = 'show'
+		WHERE o.id = ?1 AND o.person_id = ?2 AND o.state = 'sending' AND o.expires_at > ?3
+		AND y.number >= (SELECT min(z.number) FROM texts z WHERE z.person_id = ?2 AND z.offer_id = ?1 AND z.kind = 'show' AND z.queued_at = o.sent_at)`,
+		[]any{t.OfferID, th.personID, th.now.UnixMicro()}, &shows, &newest)
+	switch {
+	case err != nil || newest != t.Number:
+		return err // it has ended, is open, waits in line again, or has been shown anew since
+	case shows == 1:
+		return th.text(offers.TextShow, t.OfferID, t.Address, t.OurNumber, t.Body)
 	}
-	return th.text(offers.TextShow, t.OfferID, t.Address, t.OurNumber, t.Body)
+	_, _, err = th.closeOffer(t.OfferID, offers.Undeliverable, offers.Closer{By: offers.ByCarrier}) // mutant: resend.gives_up
+	return err
 }

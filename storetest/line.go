@@ -147,9 +147,72 @@ func lineTests(t *testing.T, open Open) {
 		}
 		w.sent(x, offers.OutcomeUnknown)
 		w.Advance(offers.SendTimeout)
+		next := w.propose(w.proposal(p))
 		w.due("resend", w.Store.ResendDue, 1)
-		w.wantTexts(p, "1 show* unknown", "2 show* unknown") // and not a third time
-		w.wantState(o.ID, offers.Sending)
+		w.wantTexts(p, "1 show* unknown", "2 show* unknown", "3 show* queued") // not a third time: the next one's turn has come
+		w.wantState(o.ID, offers.Undeliverable)
+		equal(t, "closer", w.offer(o.ID).ClosedBy, &offers.Closer{By: offers.ByCarrier})
+		w.sent(x, offers.OutcomeAccepted) // a proof comes too late
+		w.wantState(o.ID, offers.Undeliverable)
+		w.sendAll()
+		w.Advance(2 * MinRead)
+		w.refused(yes(w.offer(next.ID), w.says(p, "yes")), offers.WhyCrossed) // it may have been on the screen
+	})
+	t.Run("OneThatGaveWayIsSentOnceMoreToo", func(t *testing.T) {
+		w := newWorld(t, open)
+		p := w.person(gate.TierOwner)
+		o := w.shown(p, patient)
+		w.Advance(offers.GiveWay)
+		next := w.propose(w.proposal(p), patient)
+		w.due("give way", w.Store.GiveWayDue, 1)
+		w.sendAll()
+		w.withdraw(next)
+		for range 2 { // its turn again, and again nobody knows
+			w.wantState(o.ID, offers.Sending)
+			w.sent(w.reserve(), offers.OutcomeUnknown)
+			w.Advance(offers.SendTimeout)
+			w.due("resend", w.Store.ResendDue, 1)
+		}
+		w.wantTexts(p, "1 show* accepted", "2 show* accepted", "3 show* unknown", "4 show* unknown")
+		w.wantState(o.ID, offers.Undeliverable)
+	})
+	t.Run("AnOldDoubtDoesNotRepeatANewShow", func(t *testing.T) {
+		w := newWorld(t, open)
+		p := w.person(gate.TierOwner)
+		a, b := w.propose(now(w.proposal(p))), w.propose(now(w.proposal(p)))
+		w.sent(w.reserve(), offers.OutcomeUnknown)
+		w.sendAll()
+		w.choose(p, b)
+		w.withdraw(b)
+		w.wantState(a.ID, offers.Sending) // shown anew, while the doubt about the first text is not over
+		w.Advance(offers.SendTimeout)
+		w.due("resend", w.Store.ResendDue, 1)
+		w.wantTexts(p, "1 show* unknown", "2 show* accepted", "3 reask accepted", "4 reask* rejected", "5 show* queued")
+	})
+	t.Run("WhatANumberPickedIsSentOnceMoreWhole", func(t *testing.T) {
+		w := newWorld(t, open)
+		p := w.person(gate.TierOwner)
+		w.propose(now(w.proposal(p)))
+		b := w.propose(now(w.proposal(p)))
+		w.sendAll()
+		for range offers.MaxReasks { // and the list does not count against it
+			w.reask(p, b)
+			w.sendAll()
+		}
+		w.choose(p, b)
+		for range 2 {
+			x := w.reserve()
+			if x.OfferID != b.ID || x.Body != b.ShownText {
+				t.Fatalf("shown again: %+v", x)
+			}
+			w.sent(x, offers.OutcomeUnknown)
+			w.refused(yes(w.offer(b.ID), w.says(p, "yes")), offers.WhyUnconfirmed)
+			w.Advance(offers.SendTimeout)
+			w.due("resend", w.Store.ResendDue, 1)
+		}
+		if x, err := w.Store.Reserve(w.ctx); err != nil || x != nil {
+			t.Fatalf("a third time: %+v %v", x, err)
+		}
 	})
 	t.Run("TheSecondShowOpens", func(t *testing.T) {
 		w := newWorld(t, open)

@@ -48,7 +48,7 @@ func RunMachine(t *testing.T, open Open, checks int) {
 	case reached["sequence"] < 150:
 		return
 	case reached["sequence"] >= 1000:
-		want = append(want, "lapsed", "taken back", "gave way", "refused: several_open", "refused: last_text_unproven")
+		want = append(want, "lapsed", "taken back", "gave way", "chosen", "refused: several_open", "refused: last_text_unproven")
 	}
 	for _, what := range want {
 		if reached[what] == 0 {
@@ -90,7 +90,9 @@ type machine struct {
 	messages []*message
 	offers   map[string]*offer
 	texts    map[string]*text
-	ops      []string // of every operation, in order
+	lists    map[string][]string // by the text that showed them: offers by number
+	took     map[string]span     // by text: when it was known as accepted
+	ops      []string            // of every operation, in order
 	asked    []offers.Proposal
 	keyed    map[string]string // operation by idempotency key
 	away     []string          // texts that were reserved and not answered
@@ -170,6 +172,7 @@ func newMachine(t *rapid.T, env Env, replicas []Store, reached map[string]int) *
 	m := &machine{
 		Env: env, t: t, ctx: context.Background(), replicas: replicas, account: fmt.Sprint("machine-", serial.Add(1)), reached: reached,
 		offers: map[string]*offer{}, texts: map[string]*text{}, keyed: map[string]string{}, told: map[string]int{},
+		lists: map[string][]string{}, took: map[string]span{},
 	}
 	env.AddAccount(m.account)
 	bound := func(n int64, our people.Address) *binding {
@@ -282,7 +285,9 @@ func (m *machine) actions() map[string]func(*rapid.T) {
 	add(1, "OptIn", m.optIn)
 	add(1, "End", m.end)
 	add(4, "TakeBack", m.takeBack)
-	add(2, "Choose", m.choose)
+	add(1, "Choose", m.choose)
+	add(3, "AskWhich", m.askWhich)
+	add(4, "AnswerWhich", m.answerWhich)
 	add(1, "Taint", m.taint)
 	add(1, "State", m.setState)
 	add(1, "Tier", m.setTier)
@@ -884,11 +889,24 @@ func (m *machine) pass() {
 	req := pass(msg.received())
 	if len(m.was.offers) > 0 && m.oneIn(2, "reask") {
 		o := m.someOffer()
-		req.Type, req.Reask, req.ReaskText, req.Several = offers.ReplyUnresolved, o.ID, offers.Question(o), m.oneIn(4, "several")
+		req.Type, req.Reask, req.ReaskText = offers.ReplyUnresolved, o.ID, offers.Question(o)
+		if live := m.live(msg.person.id); len(live) > 0 && m.oneIn(2, "several") {
+			req.Reask, req.ReaskText, req.Listed = live[0].ID, offers.WhichOne(live), ids(live)
+		}
 	}
+	m.passes(msg, req)
+}
+
+// passes has a message passed on, and remembers what the text that answers it has numbered.
+func (m *machine) passes(msg *message, req offers.PassRequest) {
 	if m.decides(msg, m.store().Pass(m.ctx, req)) {
 		msg.passed = true
 		m.told[msg.id]++
+		list, err := m.Store.Texts(m.ctx, m.account, msg.person.id)
+		m.must(err)
+		if n := len(list); n > len(m.was.texts[msg.person.id]) && len(req.Listed) > 0 {
+			m.lists[list[n-1].ID] = req.Listed
+		}
 	}
 }
 
@@ -933,10 +951,16 @@ func (m *machine) takeBack() {
 		m.t.Skip("nothing settles")
 	}
 	msg := m.trusted()
-	settling := 0
-	for _, id := range m.ops {
-		if m.was.ops[id] == offers.OpSettling && m.was.opOwner[id] == msg.person.id {
-			settling++
+	least, most := 0, 0
+	for _, o := range m.was.offers {
+		if m.was.ops[o.OperationID] != offers.OpSettling || o.PersonID != msg.person.id {
+			continue
+		}
+		switch until(msg.at, m.offers[o.ID].approved.plus(o.Settle)) {
+		case holds:
+			least, most = least+1, most+1
+		case maybe:
+			most++
 		}
 	}
 	m.may.op = func(id string, was, to offers.OpState) bool {
@@ -944,28 +968,68 @@ func (m *machine) takeBack() {
 	}
 	n, err := m.store().CancelSettling(m.ctx, msg.id, msg.person.id, offers.CancelledReceipt)
 	m.must(err)
-	if n > settling {
-		m.t.Fatalf("%d yeses taken back, %d were settling", n, settling)
+	if n < least || n > most {
+		m.t.Fatalf("%d yeses taken back, want %d to %d", n, least, most)
 	}
 	m.reached["taken back"] += n
 }
 
-func (m *machine) choose() {
-	msg := m.trusted()
-	o := m.someOffer()
-	req := offers.ChooseRequest{MessageID: msg.id, PersonID: msg.person.id, OfferID: o.ID, Reading: pass(msg.received()).Reading, Data: pass(msg.received()).Data}
-	holds := o.State == offers.Open && o.PersonID == msg.person.id
+// askWhich has somebody with several live offers say something that none can be told by.
+func (m *machine) askWhich() {
+	p := m.somebody()
+	live := m.live(p.id)
+	if len(live) < 2 || p.state != people.Active || p.bindings[0].gone {
+		m.propose() // which is how there come to be several
+		return
+	}
+	msg := m.hear(p, p.bindings[0])
+	req := pass(msg.received())
+	req.Type, req.Reask, req.ReaskText, req.Listed = offers.ReplyUnresolved, live[0].ID, offers.WhichOne(live), ids(live)
+	m.passes(msg, req)
+}
+
+// answerWhich has somebody answer the list that they see.
+func (m *machine) answerWhich() {
+	p := m.somebody()
+	last := m.last(p.id)
+	b := p.at(last.Address, last.OurNumber)
+	if len(m.lists[last.ID]) == 0 || p.state != people.Active || b == nil || b.gone {
+		m.deliver()
+		return
+	}
+	m.Advance([]time.Duration{0, 2 * MinRead, 16 * MinRead, 16 * MinRead}[m.upTo(3, "after")])
+	m.chooses(m.hear(p, b), 1+m.upTo(2, "number"))
+}
+
+func (m *machine) choose() { m.chooses(m.trusted(), 1+m.upTo(2, "number")) }
+
+func (m *machine) chooses(msg *message, n int) {
+	req := picks(msg.received(), n)
+	var picked string
+	if list := m.lists[m.last(msg.person.id).ID]; n <= len(list) {
+		picked = list[n-1]
+	}
+	o := m.was.offer(picked)
 	m.may.offer = func(was offers.Offer, to offers.State) bool {
-		return holds && to == offers.Queued && was.ID != o.ID && was.PersonID == msg.person.id
+		return o.State == offers.Open && to == offers.Queued && was.ID != o.ID && was.PersonID == msg.person.id
 	}
 	m.may.text = func(was offers.Text, to offers.TextState) bool {
-		return holds && was.State == offers.TextQueued && to == offers.TextRejected && was.OfferID != o.ID && was.PersonID == msg.person.id
+		return o.State == offers.Open && was.State == offers.TextQueued && to == offers.TextRejected && was.OfferID != o.ID && was.PersonID == msg.person.id
 	}
-	if m.decides(msg, m.store().Choose(m.ctx, req)) {
-		m.told[msg.id]++
-		for _, y := range m.live(msg.person.id) {
-			m.offers[y.ID].put = holds && y.ID != o.ID
-		}
+	c := m.choosing(msg, n)
+	reason, err := why(m.store().Choose(m.ctx, req))
+	m.must(err)
+	if reason != "" {
+		m.may.none = true
+		c.refused(m, reason)
+		return
+	}
+	c.won(m)
+	m.reached["chosen"]++
+	msg.decided = true
+	m.told[msg.id]++
+	for _, y := range m.live(msg.person.id) {
+		m.offers[y.ID].put = o.State == offers.Open && y.ID != o.ID
 	}
 }
 
@@ -1118,6 +1182,9 @@ func (m *machine) sweep() {
 	case 4:
 		m.may.text = func(was offers.Text, to offers.TextState) bool {
 			return was.State == offers.TextSending && to == offers.TextUnknown
+		}
+		m.may.offer = func(was offers.Offer, to offers.State) bool { // of which two shows are as uncertain
+			return was.State == offers.Sending && to == offers.Undeliverable && m.doubts(was) > 1
 		}
 		_, err := s.ResendDue(m.ctx)
 		m.must(err)

@@ -237,8 +237,14 @@ func (m *machine) opMoved(id string, was, s offers.OpState, at span) {
 		mine := m.offers[o.ID]
 		switch {
 		case was == offers.OpSettling && s == offers.OpApproved:
-			if at.to.Before(mine.approved.from.Add(o.Settle)) {
+			end := mine.approved.plus(o.Settle)
+			if at.to.Before(end.from) {
 				m.t.Fatal("a yes was settled before its time")
+			}
+			for _, msg := range m.owner(o.PersonID).messages {
+				if msg.trusted && !msg.decided && until(msg.at, end) == holds {
+					m.t.Fatalf("a yes was settled before a message was decided that came in time\n%s", m)
+				}
 			}
 			mine.approved = at
 		case was == offers.OpSettling:
@@ -293,6 +299,7 @@ func (m *machine) textMoved(was, x offers.Text, at span) {
 	if x.State != offers.TextAccepted {
 		return
 	}
+	m.took[x.ID] = at
 	if mine := m.texts[x.ID]; !mine.accepted && len(mine.proved) < mine.parts {
 		m.t.Fatalf("text %d counts as accepted with %d of %d parts proved", x.Number, len(mine.proved), mine.parts)
 	}
@@ -605,6 +612,61 @@ func (m *machine) last(personID string) (x offers.Text) {
 		}
 	}
 	return x
+}
+
+// doubts counts the shows of an offer of which nobody knows whether they arrived.
+func (m *machine) doubts(o offers.Offer) (n int) {
+	for _, x := range m.was.texts[o.PersonID] {
+		if x.OfferID == o.ID && x.Kind == offers.TextShow && (x.State == offers.TextUnknown || x.State == offers.TextSending) {
+			n++
+		}
+	}
+	return n
+}
+
+// choosing are the conditions under which a number picks: it is one of the list that is the last text of all, was there long
+// enough, and names what is live now.
+func (m *machine) choosing(msg *message, n int) conditionList {
+	last := m.last(msg.person.id)
+	list := m.lists[last.ID]
+	for _, x := range slices.Backward(m.was.texts[msg.person.id]) { // the same list again takes nothing away
+		if x.State == offers.TextRejected {
+			continue
+		}
+		if !slices.Equal(m.lists[x.ID], list) {
+			break
+		}
+		if x.State == offers.TextAccepted && x.Address == msg.in.Address && x.OurNumber == msg.in.OurNumber {
+			last = x
+		}
+	}
+	took := m.took[last.ID]
+	uncrossed := holds
+	for _, x := range m.was.texts[msg.person.id] {
+		if other := m.lists[x.ID]; n <= len(other) && n <= len(list) && other[n-1] != list[n-1] && x.State != offers.TextRejected &&
+			notBefore(msg.at, took.plus(offers.CrossFactor*MinRead)) != holds {
+			uncrossed = maybe
+			if before := m.took[x.ID]; x.State == offers.TextAccepted && before.from.After(took.to.Add(-offers.OutwardTTL/2)) && notBefore(msg.at, took.plus(offers.CrossFactor*MinRead)) == fails {
+				uncrossed = fails
+			}
+		}
+	}
+	listed := []offers.Why{offers.WhyNotListed}
+	quotes := holds
+	if msg.in.Quoted != "" {
+		quotes = maybe
+	}
+	return conditionList{
+		{"the message is undecided", certain(!msg.decided), []offers.Why{offers.WhyDecided}},
+		{"the last text is a list that has the number", certain(n <= len(list)), listed},
+		{"it is there", certain(last.State == offers.TextAccepted), listed},
+		{"on this phone", certain(last.Address == msg.in.Address && last.OurNumber == msg.in.OurNumber), listed},
+		{"it names what is live", certain(slices.Equal(list, ids(m.live(msg.person.id)))), listed},
+		{"the message is the newest", certain(msg.person.messages[len(msg.person.messages)-1] == msg), listed},
+		{"it was there long enough", notBefore(msg.at, took.plus(MinRead)), listed},
+		{"no lists crossed", uncrossed, listed},
+		{"it answers no other text", quotes, listed},
+	}
 }
 
 func (m *machine) only(o offers.Offer, msg *message) certainty {

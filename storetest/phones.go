@@ -1,6 +1,8 @@
 package storetest
 
 import (
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -446,21 +448,63 @@ func cancelTests(t *testing.T, open Open) {
 	})
 }
 
-func chooseTests(t *testing.T, open Open) {
-	choose := func(w *world, m offers.Received, o offers.Offer) error {
-		return w.Store.Choose(w.ctx, offers.ChooseRequest{MessageID: m.MessageID, PersonID: m.PersonID, OfferID: o.ID, Reading: pass(m).Reading, Data: pass(m).Data})
+// lists has a message decided by the question which of these is meant, and the answer sent.
+func (w *world) lists(p people.Person, of ...offers.Offer) {
+	w.t.Helper()
+	req := pass(w.says(p, "yes"))
+	req.Type, req.ReaskText, req.Listed = offers.ReplyUnresolved, offers.WhichOne(of), ids(of)
+	for _, o := range of {
+		if w.offer(o.ID).State == offers.Open {
+			req.Reask = o.ID
+			break
+		}
 	}
+	w.must(w.Store.Pass(w.ctx, req))
+	w.sendAll()
+}
+
+// picks makes the request by which a message picks from a list.
+func picks(m offers.Received, n int) offers.ChooseRequest {
+	return offers.ChooseRequest{MessageID: m.MessageID, PersonID: m.PersonID, Number: n, MinRead: MinRead, Reading: pass(m).Reading, Data: pass(m).Data}
+}
+
+// choose has the person asked which of their live offers is meant, and their number taken.
+func (w *world) choose(p people.Person, o offers.Offer) {
+	w.t.Helper()
+	live := w.says(p, "yes").Live
+	w.lists(p, live...)
+	w.Advance(20 * MinRead)
+	n := slices.Index(ids(live), o.ID) + 1
+	w.must(w.Store.Choose(w.ctx, picks(w.says(p, fmt.Sprint(n)), n)))
+}
+
+// pair is a person with two offers that are both on the screen, oldest first.
+func (w *world) pair() (p people.Person, a, b offers.Offer) {
+	w.t.Helper()
+	p = w.person(gate.TierOwner)
+	a, b = w.propose(now(w.proposal(p))), w.propose(now(w.proposal(p)))
+	w.sendAll()
+	return p, w.offer(a.ID), w.offer(b.ID)
+}
+
+// notPicked demands that a number picks nothing, and leaves everything as it was.
+func (w *world) notPicked(m offers.Received, n int, beside offers.Offer) {
+	w.t.Helper()
+	w.leavesNothing(beside, m.MessageID, offers.WhyNotListed, func() error { return w.Store.Choose(w.ctx, picks(m, n)) })
+}
+
+func chooseTests(t *testing.T, open Open) {
 	t.Run("TheOthersWait", func(t *testing.T) {
 		w := newWorld(t, open)
-		p := w.person(gate.TierOwner)
-		a, b := w.propose(now(w.proposal(p))), w.propose(now(w.proposal(p)))
-		w.sendAll()
+		p, a, b := w.pair()
+		w.lists(p, a, b)
+		w.Advance(MinRead)
 		m := w.says(p, "2")
-		w.must(choose(w, m, b))
-		w.already(choose(w, m, a))
+		w.must(w.Store.Choose(w.ctx, picks(m, 2)))
+		w.already(w.Store.Choose(w.ctx, picks(m, 1)))
 		w.wantState(a.ID, offers.Queued)
 		w.wantState(b.ID, offers.Open)
-		w.wantTexts(p, "1 show* accepted", "2 show* accepted", "3 reask* queued")
+		w.wantTexts(p, "1 show* accepted", "2 show* accepted", "3 reask accepted", "4 reask* queued")
 		x := w.reserve()
 		if x.OfferID != b.ID || x.Body != b.ShownText {
 			t.Fatalf("shown again: %+v", x)
@@ -477,22 +521,16 @@ func chooseTests(t *testing.T, open Open) {
 	})
 	t.Run("AYesRightAfterCrossesWithNothing", func(t *testing.T) {
 		w := newWorld(t, open)
-		p := w.person(gate.TierOwner)
-		w.propose(now(w.proposal(p)))
-		b := w.propose(now(w.proposal(p)))
-		w.sendAll()
-		w.must(choose(w, w.says(p, "2"), b))
+		p, _, b := w.pair()
+		w.choose(p, b)
 		w.sendAll()
 		w.Advance(2 * MinRead)
 		w.wins(yes(w.offer(b.ID), w.says(p, "yes")))
 	})
 	t.Run("ALifeGoesOnInTheQueue", func(t *testing.T) {
 		w := newWorld(t, open)
-		p := w.person(gate.TierOwner)
-		a, b := w.propose(now(w.proposal(p))), w.propose(now(w.proposal(p)))
-		w.sendAll()
-		a = w.offer(a.ID)
-		w.must(choose(w, w.says(p, "2"), b))
+		p, a, b := w.pair()
+		w.choose(p, b)
 		w.sendAll()
 		w.Advance(a.TTL / 2)
 		w.withdraw(b)
@@ -504,26 +542,183 @@ func chooseTests(t *testing.T, open Open) {
 		w.Advance(a.TTL / 2)
 		w.refused(yes(again, w.says(p, "yes")), offers.WhyExpired)
 	})
-	t.Run("OneThatIsClosed", func(t *testing.T) {
+	// A number is one of the list that was shown last, and still holds; without it, a number is just words.
+	for _, c := range []struct {
+		name string
+		then func(w *world, p people.Person, a, b offers.Offer) offers.Received
+	}{
+		{"WithoutAList", func(w *world, p people.Person, _, _ offers.Offer) offers.Received {
+			w.Advance(20 * MinRead)
+			return w.says(p, "1")
+		}},
+		{"AfterAnotherText", func(w *world, p people.Person, a, b offers.Offer) offers.Received {
+			w.lists(p, a, b)
+			w.must(w.Store.Say(w.ctx, p.AccountID, p.ID, offers.TextMessage, "Seats 1 to 4 are free. How many?"))
+			w.Advance(20 * MinRead)
+			return w.says(p, "1")
+		}},
+		{"OneEndedSince", func(w *world, p people.Person, a, b offers.Offer) offers.Received {
+			w.lists(p, a, b)
+			w.Advance(20 * MinRead)
+			w.withdraw(b)
+			return w.says(p, "1")
+		}},
+		{"OneMoreSince", func(w *world, p people.Person, a, b offers.Offer) offers.Received {
+			w.lists(p, a, b)
+			x := w.propose(now(w.proposal(p)))
+			w.Set("texts", w.lastText(p).ID, "state", "rejected") // so that the list is the last text for all that
+			w.wantState(x.ID, offers.Sending)
+			w.Advance(20 * MinRead)
+			return w.says(p, "1")
+		}},
+		{"OfWhichNobodyKnowsWhetherItIsThere", func(w *world, p people.Person, a, b offers.Offer) offers.Received {
+			w.lists(p, a, b)
+			w.Set("texts", w.lastText(p).ID, "state", "unknown")
+			w.Advance(20 * MinRead)
+			return w.says(p, "1")
+		}},
+		{"FasterThanItCanBeRead", func(w *world, p people.Person, a, b offers.Offer) offers.Received {
+			w.lists(p, a, b)
+			w.Advance(MinRead / 2)
+			return w.says(p, "1")
+		}},
+		{"WithANewerMessage", func(w *world, p people.Person, a, b offers.Offer) offers.Received {
+			w.lists(p, a, b)
+			w.Advance(20 * MinRead)
+			m := w.says(p, "1")
+			w.says(p, "no, 2")
+			return m
+		}},
+		{"QuotingAnotherText", func(w *world, p people.Person, a, b offers.Offer) offers.Received {
+			w.lists(p, a, b)
+			w.Advance(20 * MinRead)
+			in := inbound(p, "1")
+			in.Quoted = "SMof another text"
+			return w.receive(in)
+		}},
+		{"ThatStoodForAnotherJustBefore", func(w *world, p people.Person, a, b offers.Offer) offers.Received {
+			w.lists(p, a, b)
+			w.withdraw(a)
+			c := w.propose(now(w.proposal(p)))
+			w.sendAll()
+			w.lists(p, b, c)
+			w.Advance(2 * MinRead)
+			return w.says(p, "1")
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w := newWorld(t, open)
+			p, a, b := w.pair()
+			w.notPicked(c.then(w, p, a, b), 1, a)
+		})
+	}
+	t.Run("OfAnotherAddress", func(t *testing.T) {
 		w := newWorld(t, open)
-		p := w.person(gate.TierOwner)
+		p := w.personAt(people.DefaultAccount, gate.TierOwner, people.Binding{Address: w.address(), OurNumber: Ours}, people.Binding{Address: w.address(), OurNumber: Ours})
 		a, b := w.propose(now(w.proposal(p))), w.propose(now(w.proposal(p)))
 		w.sendAll()
-		w.withdraw(b)
+		w.lists(p, a, b)
+		w.Advance(20 * MinRead)
+		in := inbound(p, "1")
+		in.Address = p.Addresses[1].Address
+		w.notPicked(w.receive(in), 1, a)
+	})
+	t.Run("BeyondTheList", func(t *testing.T) {
+		w := newWorld(t, open)
+		p, a, b := w.pair()
+		w.lists(p, a, b)
+		w.Advance(20 * MinRead)
+		m := w.says(p, "3")
+		for _, n := range []int{3, 0, -1} {
+			w.notPicked(m, n, a)
+		}
+	})
+	t.Run("AListThatHasChangedIsReadFirst", func(t *testing.T) {
+		w := newWorld(t, open)
+		p, a, b := w.pair()
+		w.lists(p, a, b)
+		c := w.propose(now(w.proposal(p)))
+		w.sendAll()
+		w.lists(p, a, b, c)
+		w.Advance(2 * MinRead)
+		w.must(w.Store.Choose(w.ctx, picks(w.says(p, "2"), 2))) // which stands for the same in both
+		w.wantState(b.ID, offers.Open)
+		w.wantState(c.ID, offers.Queued)
+
+		w = newWorld(t, open)
+		p, a, b = w.pair()
+		w.lists(p, a, b)
+		w.withdraw(a)
+		w.propose(now(w.proposal(p)))
+		w.sendAll()
+		w.choose(p, b)
+		w.wantState(b.ID, offers.Open)
+	})
+	t.Run("TheSameListAgainTakesNothingAway", func(t *testing.T) {
+		w := newWorld(t, open)
+		p, a, b := w.pair()
+		w.lists(p, a, b)
+		w.Advance(2 * MinRead)
+		w.lists(p, a, b) // at a yes to it, and right behind that comes the number
+		w.must(w.Store.Choose(w.ctx, picks(w.says(p, "2"), 2)))
+		w.wantState(b.ID, offers.Open)
+		w.wantState(a.ID, offers.Queued)
+	})
+	t.Run("ItAnswersTheListByItsQuote", func(t *testing.T) {
+		w := newWorld(t, open)
+		p, a, b := w.pair()
+		req := pass(w.says(p, "yes"))
+		req.Type, req.Reask, req.ReaskText, req.Listed = offers.ReplyUnresolved, a.ID, offers.WhichOne([]offers.Offer{a, b}), ids([]offers.Offer{a, b})
+		w.must(w.Store.Pass(w.ctx, req))
+		w.accepted(w.reserve(), "SMlist")
+		w.Advance(2 * MinRead)
+		in := inbound(p, "2")
+		in.Quoted = "SMlist"
+		w.must(w.Store.Choose(w.ctx, picks(w.receive(in), 2)))
+		w.wantState(b.ID, offers.Open)
+	})
+	t.Run("ANewListIsSentHoweverOftenWasAsked", func(t *testing.T) {
+		w := newWorld(t, open)
+		p, a, b := w.pair()
+		for range offers.MaxReasks + 1 {
+			w.lists(p, a, b)
+		}
+		c := w.propose(now(w.proposal(p)))
+		w.sendAll()
+		w.lists(p, a, b, c)
+		w.lists(p, a, b, c)
+		w.wantTexts(p, "1 show* accepted", "2 show* accepted", "3 reask accepted", "4 reask accepted", "5 show* accepted", "6 reask accepted")
+	})
+	t.Run("OneWhoseTimeIsOver", func(t *testing.T) {
+		w := newWorld(t, open)
+		p, a, b := w.pair()
+		w.lists(p, a, b)
+		w.Advance(b.TTL)
 		m := w.says(p, "2")
-		w.must(choose(w, m, b))
+		w.must(w.Store.Choose(w.ctx, picks(m, 2))) // and no clock has come by
 		w.wantState(a.ID, offers.Open)
-		w.wantTexts(p, "1 show* accepted", "2 show* accepted")
+		w.wantTexts(p, "1 show* accepted", "2 show* accepted", "3 reask accepted")
 		if !w.decided(m.MessageID) {
 			t.Fatal("undecided")
 		}
 	})
 	t.Run("OneOfAnother", func(t *testing.T) {
 		w := newWorld(t, open)
-		p, q := w.person(gate.TierOwner), w.person(gate.TierOwner)
-		mine, theirs := w.shown(p), w.shown(q)
-		w.must(choose(w, w.says(p, "1"), theirs))
-		w.wantState(mine.ID, offers.Open)
-		w.wantTexts(q, "1 show* accepted")
+		p, a, b := w.pair()
+		q := w.person(gate.TierOwner)
+		w.lists(p, a, b)
+		w.Advance(2 * MinRead)
+		m := w.says(q, "1")
+		w.notPicked(m, 1, a)
+		m.PersonID = p.ID
+		w.already(w.Store.Choose(w.ctx, picks(m, 1)))
 	})
+}
+
+// lastText is the newest text to a person.
+func (w *world) lastText(p people.Person) offers.Text {
+	w.t.Helper()
+	list, err := w.Store.Texts(w.ctx, p.AccountID, p.ID)
+	w.must(err)
+	return list[len(list)-1]
 }
