@@ -31,6 +31,7 @@ type door struct {
 	read    reader
 	intake  Intake
 	log     *slog.Logger
+	quiet   *quiet
 	observe func(int, string)
 }
 
@@ -42,6 +43,7 @@ func newDoor(read reader, intake Intake, o Options) http.Handler {
 	if d.observe == nil {
 		d.observe = func(int, string) {}
 	}
+	d.quiet = newQuiet(d.log)
 	return d
 }
 
@@ -66,13 +68,13 @@ func (d *door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		if refusal.Status == http.StatusMethodNotAllowed {
 			w.Header().Set("Allow", http.MethodPost)
 		}
-		d.log.WarnContext(r.Context(), "inbound message refused", "status", refusal.Status, "reason", refusal.Reason)
+		d.quiet.refused(r.Context(), "inbound message refused", refusal)
 		d.refuse(w, refusal.Status, refusal.Reason)
 		return
 	}
 	decided, err := d.intake.Receive(r.Context(), in)
 	if over := (*Limited)(nil); errors.As(err, &over) {
-		// Not in the log, which would be what a flood fills; the counter tells how many.
+		d.quiet.refused(r.Context(), "inbound message refused", &Refusal{http.StatusTooManyRequests, "rate_limited"})
 		w.Header().Set("Retry-After", strconv.Itoa(over.RetryAfter))
 		d.refuse(w, http.StatusTooManyRequests, "rate_limited")
 		return

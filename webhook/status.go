@@ -24,6 +24,7 @@ type statusDoor struct {
 	twilio  *Twilio
 	reports Reports
 	log     *slog.Logger
+	quiet   *quiet
 	observe func(int, string)
 }
 
@@ -35,6 +36,7 @@ type statusDoor struct {
 //	400           malformed, not for our account, or a message
 //	403           signature absent, doubled or wrong
 //	405           not POST
+//	408           the body did not arrive in time
 //	413           over MaxBody
 //	415           not a form
 //	503           could not be recorded; Twilio tries again
@@ -48,6 +50,7 @@ func NewTwilioStatusHandler(t *Twilio, reports Reports, o Options) http.Handler 
 	if d.observe == nil {
 		d.observe = func(int, string) {}
 	}
+	d.quiet = newQuiet(d.log)
 	return d
 }
 
@@ -57,7 +60,7 @@ func (d *statusDoor) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		if refusal.Status == http.StatusMethodNotAllowed {
 			w.Header().Set("Allow", http.MethodPost)
 		}
-		d.log.WarnContext(r.Context(), "status callback refused", "status", refusal.Status, "reason", refusal.Reason)
+		d.quiet.refused(r.Context(), "status callback refused", refusal)
 		d.refuse(w, refusal)
 		return
 	}

@@ -85,6 +85,7 @@ func newApp(c config, s store, log *slog.Logger) (*app, error) {
 	a.runner = reply.NewRunner(s, processor.Process, log, workers, places)
 	in := intake{inbox: s, runner: a.runner, log: log, senders: senders{limiter, c.RateSender, s, log}}
 
+	asked := countWebhooks(metrics)
 	inner := http.NewServeMux()
 	inner.Handle("GET /metrics", promhttp.HandlerFor(metrics, promhttp.HandlerOpts{}))
 	a.metrics = inner
@@ -93,7 +94,7 @@ func newApp(c config, s store, log *slog.Logger) (*app, error) {
 	if c.Sim {
 		a.sim = channel.NewSim(time.Now)
 		sender, in.sim = a.sim, a.sim
-		mux.Handle("/webhooks/sim/messages", webhook.NewSimHandler(in, webhook.Options{Log: log}))
+		mux.Handle("/webhooks/sim/messages", webhook.NewSimHandler(in, webhook.Options{Log: log, Observe: asked("messages")}))
 	} else {
 		doors := webhook.TwilioConfig{
 			PublicURL: c.PublicURL + messagesPath, AuthTokens: []string{c.Twilio.AuthToken},
@@ -115,8 +116,8 @@ func newApp(c config, s store, log *slog.Logger) (*app, error) {
 		if err != nil {
 			return nil, usage("Twilio's settings do not hold: %v", err)
 		}
-		mux.Handle(messagesPath, webhook.NewTwilioHandler(messages, in, webhook.Options{Log: log}))
-		mux.Handle(statusPath, webhook.NewTwilioStatusHandler(status, reports{s, bell, log}, webhook.Options{Log: log}))
+		mux.Handle(messagesPath, webhook.NewTwilioHandler(messages, in, webhook.Options{Log: log, Observe: asked("messages")}))
+		mux.Handle(statusPath, webhook.NewTwilioStatusHandler(status, reports{s, bell, log}, webhook.Options{Log: log, Observe: asked("status")}))
 	}
 	service := offers.NewService(s, policy, func(string) int { return sender.Limit() }, offers.WithPages(c.PublicURL))
 	page, err := console.NewPage(s, policy, time.Now, log)

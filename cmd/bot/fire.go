@@ -9,11 +9,13 @@ import (
 	"net"
 	"net/url"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/maintnotifications"
 
@@ -96,6 +98,17 @@ func (s senders) admit(ctx context.Context, in webhook.Inbound) (atOnce bool, er
 		return false, &webhook.Limited{RetryAfter: v.Seconds()}
 	}
 	return false, nil
+}
+
+// countWebhooks counts the provider's requests: by door, status and reason, of which there are a fixed few.
+func countWebhooks(metrics prometheus.Registerer) func(door string) func(status int, reason string) {
+	requests := prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "countersign_webhook_requests_total", Help: "Requests of the provider, by what came of them.",
+	}, []string{"door", "status", "reason"})
+	metrics.MustRegister(requests)
+	return func(door string) func(int, string) {
+		return func(status int, reason string) { requests.WithLabelValues(door, strconv.Itoa(status), reason).Inc() }
+	}
 }
 
 // defaultConsoleAddr is where the internal listener is where nothing is set.
