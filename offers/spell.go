@@ -14,6 +14,9 @@ type Piece struct {
 	Spelled bool
 }
 
+// Spell shows a value on one line for its owner's eyes: nothing in it can hide, reorder or break what stands around it.
+func Spell(s string) string { return plainText(spell(s, oneLine)) }
+
 func plainText(pieces []Piece) string {
 	var b strings.Builder
 	for _, p := range pieces {

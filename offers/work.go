@@ -165,15 +165,16 @@ type Clock struct {
 	wake   *Wake
 	log    *slog.Logger
 	hourly int
+	more   []func(context.Context) (int, error)
 }
 
 // NewClock makes a clock. hourly is how many questions and notices of the service's own one person gets in an hour;
-// 0: HourlyTexts.
-func NewClock(store Sweeper, wake *Wake, log *slog.Logger, hourly int) *Clock {
+// 0: HourlyTexts. What is more to be done comes last.
+func NewClock(store Sweeper, wake *Wake, log *slog.Logger, hourly int, more ...func(context.Context) (int, error)) *Clock {
 	if hourly == 0 {
 		hourly = HourlyTexts
 	}
-	return &Clock{store: store, wake: wake, log: log, hourly: hourly}
+	return &Clock{store: store, wake: wake, log: log, hourly: hourly, more: more}
 }
 
 // Run looks at the time until ctx ends.
@@ -191,10 +192,10 @@ func (c *Clock) Run(ctx context.Context) {
 func (c *Clock) Once(ctx context.Context) error {
 	total := 0
 	var errs []error
-	for _, step := range []func(context.Context) (int, error){
+	for _, step := range append([]func(context.Context) (int, error){
 		c.store.ExpireDue, c.store.GiveWayDue, c.store.LapseDue, c.store.SettleDue, c.store.GrantDue, c.store.ResendDue, c.store.AdvanceAll,
 		func(ctx context.Context) (int, error) { return c.store.NoticeDue(ctx, PickedUpNotice, c.hourly) },
-	} {
+	}, c.more...) {
 		n, err := step(ctx)
 		total += n
 		errs = append(errs, err)

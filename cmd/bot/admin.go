@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"text/tabwriter"
 
-	"github.com/countersign/countersign/gate"
 	"github.com/countersign/countersign/offers"
 	"github.com/countersign/countersign/people"
 )
@@ -205,88 +204,6 @@ func (c *keysRevoke) Run(e *env) error {
 		}
 		e.printf("revoked %s\n", c.ID)
 		return nil
-	})
-}
-
-type peopleCmd struct {
-	Add  peopleAdd  `cmd:"" help:"Add a person with the address at which they are asked."`
-	List peopleList `cmd:"" help:"List people."`
-}
-
-type peopleAdd struct {
-	adminFlags
-	Name      string `required:"" help:"What to call them."`
-	Address   string `required:"" help:"sms:+E.164, whatsapp:+E.164 or sim:name." placeholder:"sms:+12025550102"`
-	As        string `required:"" help:"owner or paired."`
-	OurNumber string `help:"The number of ours that they are asked from; else the one of TWILIO_FROM." placeholder:"sms:+12025550100"`
-}
-
-type peopleList struct{ adminFlags }
-
-// Help is the command's example.
-func (peopleAdd) Help() string {
-	return "Example:\n  bot people add --name Alex --address sms:+12025550102 --as owner --json"
-}
-
-// Help is the command's example.
-func (peopleList) Help() string { return "Example:\n  bot people list --json" }
-
-// Run adds a person.
-func (c *peopleAdd) Run(e *env) error {
-	addr, err := people.ParseAddress(c.Address)
-	if err != nil {
-		return err
-	}
-	if c.As != gate.TierOwner && c.As != gate.TierPaired {
-		return usage("--as must be owner or paired.")
-	}
-	name := people.CleanName(c.Name)
-	if name == "" {
-		return usage("--name has no character that can be shown.")
-	}
-	return c.with(e, func(s store, cfg config) error {
-		our := people.Address("")
-		if c.OurNumber != "" {
-			our, err = people.ParseAddress(c.OurNumber)
-		} else {
-			our, err = cfg.ourNumber(addr)
-		}
-		if err != nil {
-			return err
-		}
-		if our.Channel() != addr.Channel() {
-			return usage("The address and our number must be on one channel.")
-		}
-		p := people.Person{ID: offers.NewID(), AccountID: c.Account, Name: name, Tier: c.As, State: people.Active,
-			Addresses: []people.Binding{{Address: addr, OurNumber: our}}}
-		if err := s.AddPerson(e.ctx, p); err != nil {
-			return err
-		}
-		if c.JSON {
-			return e.printJSON(map[string]string{"id": p.ID})
-		}
-		e.printf("added %s as %s\n", p.ID, p.Tier)
-		return nil
-	})
-}
-
-// Run lists people.
-func (c *peopleList) Run(e *env) error {
-	return c.with(e, func(s store, _ config) error {
-		all, err := s.People(e.ctx, c.Account)
-		if err != nil {
-			return err
-		}
-		if c.JSON {
-			return e.printJSON(map[string]any{"people": orEmpty(all)})
-		}
-		return e.table("ID\tNAME\tTIER\tSTATE\tADDRESS", func(line func(...any)) {
-			for _, p := range all {
-				for _, a := range p.Addresses {
-					line(p.ID, p.Name, p.Tier, p.State, string(a.Address))
-				}
-			}
-		})
 	})
 }
 

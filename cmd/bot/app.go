@@ -44,6 +44,7 @@ type app struct {
 	relay      *wake.Relay  // nil: this process wakes nobody else
 	runner     *reply.Runner
 	dispatcher *offers.Dispatcher
+	prompter   *offers.Prompter
 	clock      *offers.Clock
 	deliverer  *api.Deliverer
 	sim        *channel.Sim // nil: no simulated phone
@@ -126,7 +127,8 @@ func newApp(c config, s store, log *slog.Logger) (*app, error) {
 	}
 	mux.Handle(offers.PagePath, page)
 	a.dispatcher = offers.NewDispatcher(s, sender, bell, log, workers)
-	a.clock = offers.NewClock(s, bell, log, c.HourlyTexts)
+	a.prompter = offers.NewPrompter(s, sender, bell, log)
+	a.clock = offers.NewClock(s, bell, log, c.HourlyTexts, sweeps(s, c.IdleDays, time.Now, log)...)
 	a.deliverer = api.NewDeliverer(s, bell, log, api.DeliverConfig{AllowPrivate: c.AllowPrivateEndpoints, Version: version})
 	mux.Handle("/", api.New(api.Deps{Keys: s, Store: s, Proposer: service,
 		Confirms: reply.NewConfirmer(s, c.MinRead, bell), Wake: bell, Log: log, Ready: s.Ping, Version: version,
@@ -173,6 +175,7 @@ func (a *app) serve(ctx context.Context, l net.Listener) error {
 	var wg sync.WaitGroup
 	wg.Go(func() { a.runner.Run(work) })
 	wg.Go(func() { a.dispatcher.Run(work) })
+	wg.Go(func() { a.prompter.Run(work) })
 	wg.Go(func() { a.clock.Run(work) })
 	wg.Go(func() { a.deliverer.Run(work) })
 	if a.relay != nil {

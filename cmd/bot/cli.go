@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -8,6 +9,8 @@ import (
 	"io"
 	"log/slog"
 	"strings"
+	"unicode"
+	"unicode/utf16"
 
 	"github.com/alecthomas/kong"
 
@@ -30,7 +33,8 @@ type cli struct {
 	Serve     serveCmd     `cmd:"" help:"Run the server."`
 	Migrate   migrateCmd   `cmd:"" help:"Bring the database up to date, or say how far it is."`
 	Keys      keysCmd      `cmd:"" help:"Make, list and revoke the keys of agents."`
-	People    peopleCmd    `cmd:"" help:"Add and list the people who are asked."`
+	Accounts  accountsCmd  `cmd:"" help:"Add, list and change accounts."`
+	People    peopleCmd    `cmd:"" help:"The people who are asked, and the strangers who would like to be."`
 	Offers    offersCmd    `cmd:"" help:"List offers."`
 	Endpoints endpointsCmd `cmd:"" help:"Post events to an agent's backend, and see to what did not arrive."`
 	Classify  classifyCmd  `cmd:"" help:"Read replies and say what code would do."`
@@ -101,7 +105,8 @@ func run(ctx context.Context, args, environ []string, stdin io.Reader, stdout, s
 		return exitOK
 	case errors.As(err, new(noError)):
 		return exitNo
-	case errors.As(err, &wrong), errors.Is(err, people.ErrBadAddress), errors.Is(err, people.ErrBadScope), errors.Is(err, people.ErrNoAccount):
+	case errors.As(err, &wrong), errors.Is(err, people.ErrBadAddress), errors.Is(err, people.ErrBadScope), errors.Is(err, people.ErrNoAccount),
+		errors.Is(err, people.ErrBadCode), errors.Is(err, people.ErrBadSlug):
 		fmt.Fprintln(stderr, "bot:", err)
 		return exitUsage
 	}
@@ -133,11 +138,35 @@ func variables(environ []string) map[string]string {
 	return m
 }
 
-// printJSON writes one value on a line of its own.
+// printJSON writes one value on a line of its own. What a terminal would obey or not show is escaped: the value stays the
+// same, and nobody's words can play tricks on whoever looks at the output.
 func (e *env) printJSON(v any) error {
-	enc := json.NewEncoder(e.stdout)
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
-	return enc.Encode(v)
+	if err := enc.Encode(v); err != nil {
+		return err
+	}
+	_, err := io.WriteString(e.stdout, escapeUnseen(strings.TrimSuffix(b.String(), "\n"))+"\n")
+	return err
+}
+
+// escapeUnseen rewrites JSON so that every character which is not plainly seen is an escape. Such characters stand in
+// strings alone.
+func escapeUnseen(doc string) string {
+	var b strings.Builder
+	for _, r := range doc {
+		switch {
+		case r == ' ' || unicode.IsGraphic(r) && !unicode.In(r, unicode.Z, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector):
+			b.WriteRune(r)
+		case r > 0xFFFF:
+			hi, lo := utf16.EncodeRune(r)
+			fmt.Fprintf(&b, `\u%04x\u%04x`, hi, lo)
+		default:
+			fmt.Fprintf(&b, `\u%04x`, r)
+		}
+	}
+	return b.String()
 }
 
 func (e *env) printf(format string, args ...any) { fmt.Fprintf(e.stdout, format, args...) }

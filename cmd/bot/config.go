@@ -47,6 +47,7 @@ func settings() []setting {
 		{key: "min_read", env: "COUNTERSIGN_MIN_READ", def: "1s"},
 		{key: "tapback_confirms", env: "COUNTERSIGN_TAPBACK_CONFIRMS"},
 		{key: "hourly_texts", env: "COUNTERSIGN_HOURLY_TEXTS", def: strconv.Itoa(offers.HourlyTexts)},
+		{key: "idle_days", env: "COUNTERSIGN_IDLE_DAYS", def: "0"},
 		{key: "sim", env: "COUNTERSIGN_SIM"},
 		{key: "allow_private_endpoints", env: "COUNTERSIGN_ALLOW_PRIVATE_ENDPOINTS"},
 		{key: "twilio_account_sid", env: "TWILIO_ACCOUNT_SID"},
@@ -75,6 +76,7 @@ type config struct {
 	MinRead                          time.Duration
 	// TapbackConfirms lets a reaction to the whole text of the only open offer pass for a yes.
 	TapbackConfirms bool
+	IdleDays        int // after so many days without a text an address is unbound; 0: never
 	HourlyTexts     int // questions and notices of the service's own to one person within an hour
 	Sim             bool
 	Twilio          twilioConfig
@@ -190,6 +192,9 @@ func build(k *koanf.Koanf) (config, error) {
 	}
 	if c.HourlyTexts, err = strconv.Atoi(k.String("hourly_texts")); err != nil || c.HourlyTexts < 1 {
 		return c, usage("COUNTERSIGN_HOURLY_TEXTS must be a whole number of at least 1, such as 20.")
+	}
+	if c.IdleDays, err = strconv.Atoi(k.String("idle_days")); err != nil || c.IdleDays < 0 || c.IdleDays > maxIdleDays {
+		return c, usage("COUNTERSIGN_IDLE_DAYS must be a whole number of days, such as 90; 0 is never.")
 	}
 	if c.MinRead, err = time.ParseDuration(k.String("min_read")); err != nil || c.MinRead <= 0 {
 		return c, usage("COUNTERSIGN_MIN_READ must be a duration above zero, such as 1s.")

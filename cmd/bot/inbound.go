@@ -8,6 +8,7 @@ import (
 	"github.com/countersign/countersign/channel"
 	"github.com/countersign/countersign/classifier"
 	"github.com/countersign/countersign/offers"
+	"github.com/countersign/countersign/people"
 	"github.com/countersign/countersign/webhook"
 )
 
@@ -28,8 +29,26 @@ func inboundOf(in webhook.Inbound, sim *channel.Sim) offers.Inbound {
 			out.Text = words
 		}
 	}
+	out.Keyword, out.Name = keyword(in.OptOutType, out.Text), people.CleanName(string(in.ProfileName))
 	out.Lossy = in.Lossy || in.NumMedia > 0 || len(in.OtherRecipients) > 0 || (button || in.Quote != "") && out.Quoted == ""
 	return out
+}
+
+// keyword is the provider's own word, or the one that stands alone in the text.
+func keyword(provider, text string) people.Keyword {
+	switch k := people.Keyword(provider); k {
+	case people.KeywordStop, people.KeywordStart, people.KeywordHelp:
+		return k
+	}
+	switch classifier.KeywordOf(classifier.NewWords(text)) {
+	case classifier.KeywordStop:
+		return people.KeywordStop
+	case classifier.KeywordStart:
+		return people.KeywordStart
+	case classifier.KeywordHelp:
+		return people.KeywordHelp
+	}
+	return ""
 }
 
 // reports records status callbacks and wakes who waits for what they open.

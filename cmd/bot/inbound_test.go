@@ -11,6 +11,7 @@ import (
 
 	"github.com/countersign/countersign/channel"
 	"github.com/countersign/countersign/offers"
+	"github.com/countersign/countersign/people"
 	"github.com/countersign/countersign/webhook"
 )
 
@@ -26,7 +27,10 @@ func TestInboundOf(t *testing.T) {
 		"words": {webhook.Inbound{Text: "yes"}, offers.Inbound{Text: "yes"}},
 		"a reply to a text": {webhook.Inbound{Text: "yes", OriginalRepliedMessageSid: sid},
 			offers.Inbound{Text: "yes", Quoted: sid}},
-		"an opt-out": {webhook.Inbound{Text: "Cancel", OptOutType: "STOP"}, offers.Inbound{Text: "Cancel", OptOut: "STOP"}},
+		"an opt-out": {webhook.Inbound{Text: "Cancel", OptOutType: "STOP"}, offers.Inbound{Text: "Cancel", OptOut: "STOP", Keyword: people.KeywordStop}},
+		"help":       {webhook.Inbound{Text: "help!"}, offers.Inbound{Text: "help!", Keyword: people.KeywordHelp}},
+		"a name that plays tricks": {webhook.Inbound{Text: "hi", ProfileName: "Owner \u2066[admin]\u202e\n\u200bok"},
+			offers.Inbound{Text: "hi", Name: "Owner adminok"}},
 		"a button of ours": {webhook.Inbound{Text: "Freigeben", ButtonText: "Freigeben", ButtonPayload: "confirm", OriginalRepliedMessageSid: sid},
 			offers.Inbound{Text: "yes", Quoted: sid}},
 		"our other button": {webhook.Inbound{Text: "Lieber nicht", ButtonText: "Lieber nicht", ButtonPayload: "no", OriginalRepliedMessageSid: sid},

@@ -15,6 +15,7 @@ import (
 type store interface {
 	offers.Store
 	offers.EndpointStore
+	offers.PromptLine
 	people.Store
 	people.Book
 	Migrate(ctx context.Context) (int, error)
