@@ -9,8 +9,8 @@ import (
 
 // Sender hands one text to a provider.
 type Sender interface {
-	// Send never panics and always answers; whatever leaves doubt about the provider having taken the text is
-	// OutcomeUnknown.
+	// Send never panics and always answers, at the latest when ctx ends; whatever leaves doubt about the provider having
+	// taken the text is OutcomeUnknown.
 	Send(ctx context.Context, m Outgoing) SendResult
 	// Limit is the longest body in characters that goes out as one message.
 	Limit() int

@@ -176,15 +176,24 @@ func (s *Service) Check(f Facts, op gate.Operation) gate.Decision {
 // Policy is what the service decides by.
 func (s *Service) Policy() *gate.Policy { return s.policy }
 
-// Turn is what the gate is told of the run. Authority is the run's, and never more than the person has now.
-func (f Facts) Turn() gate.Turn {
-	tier := f.Run.Tier
-	if tier == gate.TierOwner {
-		tier = f.Person.Tier
+// tier is the run's authority, and never more than the person has now: what is lower decides, and a tier that nobody knows
+// is lower than any.
+func (f Facts) tier() string {
+	switch run, now := f.Run.Tier, f.Person.Tier; {
+	case run == gate.TierPaired && now == gate.TierOwner: // mutant: turn.tier_raised
+		return run
+	case run == gate.TierOwner || run == gate.TierPaired: // mutant: turn.tier_now
+		return now
+	default:
+		return run
 	}
+}
+
+// Turn is what the gate is told of the run.
+func (f Facts) Turn() gate.Turn {
 	return gate.Turn{
-		Now: f.Now, Tier: tier, Tainted: f.Run.Tainted, Interactive: f.Run.Interactive && f.Reachable,
-		PersonBound: f.Address != "", ShortForm: f.Run.Cause.Offer, OwnAddresses: f.OwnAddresses,
+		Now: f.Now, Tier: f.tier(), Tainted: f.Run.Tainted, Interactive: f.Run.Interactive && f.Reachable,
+		PersonBound: f.Reachable, ShortForm: f.Run.Cause.Offer, OwnAddresses: f.OwnAddresses,
 		AskingIsApproving: f.AskingIsApproves,
 	}
 }

@@ -357,6 +357,38 @@ func TestServiceSendsToItsOwnPerson(t *testing.T) {
 	}
 }
 
+// Nothing is said to who is suspended, or has no address any more: it would lie there for nobody, or for whoever comes next.
+func TestServiceSaysNothingToWhoIsGone(t *testing.T) {
+	d := newDesk(t)
+	run := d.says(d.owner, "hello")
+	if err := d.store.SetState(t.Context(), people.DefaultAccount, d.owner.ID, people.Suspended); err != nil {
+		t.Fatal(err)
+	}
+	r := d.request(run, gate.ToolMessageSend, `{"text":"On it."}`)
+	r.Kind = string(gate.KindOutboundMessage)
+	if op := d.propose(r); op.State != offers.OpRefused {
+		t.Fatalf("%s (%s)", op.State, op.Reason)
+	}
+	if got := d.sendAll(); len(got) != 0 {
+		t.Fatalf("sent %q", got)
+	}
+}
+
+// The lower of the run's tier and the person's decides, and one that nobody knows is the lowest.
+func TestTurnTier(t *testing.T) {
+	for _, c := range []struct{ run, now, want string }{
+		{gate.TierOwner, gate.TierOwner, gate.TierOwner}, {gate.TierOwner, gate.TierPaired, gate.TierPaired},
+		{gate.TierPaired, gate.TierOwner, gate.TierPaired}, {gate.TierPaired, gate.TierPaired, gate.TierPaired},
+		{gate.TierOwner, "admin", "admin"}, {gate.TierPaired, "admin", "admin"}, {gate.TierPaired, "", ""},
+		{"admin", gate.TierOwner, "admin"}, {"", gate.TierOwner, ""},
+	} {
+		f := offers.Facts{Run: offers.Run{Tier: c.run}, Person: people.Person{Tier: c.now}}
+		if got := f.Turn().Tier; got != c.want {
+			t.Errorf("a run of %q, a person who is %q: %q, want %q", c.run, c.now, got, c.want)
+		}
+	}
+}
+
 // A new offer in the place of one that the person has seen begins with what is different; in the place of one that
 // nobody has seen it does not.
 func TestServiceShowsChanges(t *testing.T) {

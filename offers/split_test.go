@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 	"unicode/utf16"
 	"unicode/utf8"
 
@@ -212,4 +214,36 @@ func TestDispatcherParts(t *testing.T) {
 			}
 		})
 	}
+}
+
+// slow is a provider that answers nothing before it is given up.
+type slow struct{ wire }
+
+func (s *slow) Send(ctx context.Context, m offers.Outgoing) offers.SendResult {
+	s.bodies = append(s.bodies, m)
+	if m.Part == 2 { // and of one part it does
+		return offers.SendResult{Outcome: offers.OutcomeAccepted, ProviderID: "b"}
+	}
+	<-ctx.Done()
+	return offers.SendResult{}
+}
+
+// However slow each part is, the text as a whole is done with before it would be taken up again, and each has had its try.
+func TestDispatcherPartsInTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &slow{wire{text: &offers.Text{ID: "t", Body: strings.Repeat("To: somebody\n", 14) + "Reply YES or NO.", Address: "sim:alex", OurNumber: "sim:us"}}}
+		began := time.Now()
+		if _, err := offers.NewDispatcher(s, s, new(offers.Wake), slog.New(slog.DiscardHandler), 1).Once(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if took := time.Since(began); took >= offers.SendTimeout {
+			t.Errorf("took %v", took)
+		}
+		if d := cmp.Diff([]offers.SendResult{{ProviderIDs: []string{"", "b", ""}}}, s.sent); d != "" {
+			t.Errorf("recorded (-want +got):\n%s", d)
+		}
+		if len(s.bodies) != 3 {
+			t.Errorf("%d parts tried", len(s.bodies))
+		}
+	})
 }

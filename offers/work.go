@@ -116,7 +116,9 @@ func (d *Dispatcher) Once(ctx context.Context) (bool, error) {
 		return false, err
 	}
 	ctx = context.WithoutCancel(ctx)
-	res := d.send(ctx, t)
+	limited, cancel := context.WithTimeout(ctx, sendWithin)
+	res := d.send(limited, t)
+	cancel()
 	if err := d.line.Sent(ctx, t.ID, res); err != nil {
 		return false, err
 	}
@@ -125,6 +127,18 @@ func (d *Dispatcher) Once(ctx context.Context) (bool, error) {
 	}
 	d.wake.Signal()
 	return true, nil
+}
+
+// sendWithin bounds a text with all of its parts. It ends before the text is taken up again as one whose sender has died.
+const sendWithin = SendTimeout - 5*time.Second
+
+// share is the time that a part has of what is left for it and those behind it: one that hangs does not take the others'.
+func share(ctx context.Context, left int) (context.Context, context.CancelFunc) {
+	end, ok := ctx.Deadline()
+	if !ok {
+		return context.WithCancel(ctx)
+	}
+	return context.WithTimeout(ctx, time.Until(end)/time.Duration(left)) // mutant: send.share
 }
 
 // send hands a text over, in parts where one message does not hold it. It is accepted when every part is. A refusal ends
@@ -143,7 +157,9 @@ func (d *Dispatcher) send(ctx context.Context, t *Text) SendResult {
 	whole := SendResult{Outcome: OutcomeAccepted, ProviderIDs: make([]string, len(bodies))}
 	for i, body := range bodies {
 		out.Body, out.Part, out.Parts = body, i+1, len(bodies)
-		res := d.sender.Send(ctx, out)
+		part, cancel := share(ctx, len(bodies)-i)
+		res := d.sender.Send(part, out)
+		cancel()
 		whole.ProviderIDs[i] = res.ProviderID
 		switch {
 		case res.Outcome == OutcomeAccepted:

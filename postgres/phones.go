@@ -113,7 +113,7 @@ func (s *Store) CancelSettling(ctx context.Context, messageID, personID string, 
 			if err := th.event(offers.OperationClosed, offers.OperationData{Operation: op}); err != nil {
 				return err
 			}
-			if err := th.say(ctx, offers.TextReceipt, receipt(*op.Offer)); err != nil {
+			if err := th.sayOf(ctx, offers.TextReceipt, receipt(*op.Offer), *op.Offer); err != nil {
 				return err
 			}
 		}

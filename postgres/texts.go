@@ -149,9 +149,20 @@ func (s *Store) Say(ctx context.Context, accountID, personID string, kind offers
 	return nil
 }
 
-// say puts a text in line that is about no offer of its own. While exactly one offer is live and open, the text ends
-// with that offer's question and is then about it: the last thing on the screen stays the question.
+// say puts a text in line that is about no offer of its own, and goes to the person's first address.
 func (th *thread) say(ctx context.Context, kind offers.TextKind, body string) error {
+	return th.sayAt(ctx, kind, body, "", "")
+}
+
+// sayOf is say of something that became of an offer: it goes where the offer was shown, from the number that showed it.
+func (th *thread) sayOf(ctx context.Context, kind offers.TextKind, body string, o offers.Offer) error {
+	return th.sayAt(ctx, kind, body, o.Address, o.OurNumber)
+}
+
+// sayAt puts a text in line for an address, or the first where that takes none any more. While exactly one offer is live and
+// open, the text goes to where that is, ends with its question and is then about it: the last thing on the screen stays the
+// question.
+func (th *thread) sayAt(ctx context.Context, kind offers.TextKind, body string, at, from people.Address) error {
 	rows, err := th.tx.Query(ctx, `SELECT `+offerColumns+fromOffers+`WHERE o.person_id = $1 AND o.state IN ('sending', 'open')`, th.personID)
 	if err != nil {
 		return err
@@ -166,7 +177,8 @@ func (th *thread) say(ctx context.Context, kind offers.TextKind, body string) er
 		return nil
 	}
 	var addr, our string
-	err = th.tx.QueryRow(ctx, `SELECT address, our_number FROM addresses WHERE person_id = $1 AND opted_out_at IS NULL ORDER BY bound_at, address LIMIT 1`, th.personID).Scan(&addr, &our)
+	err = th.tx.QueryRow(ctx, `SELECT address, our_number FROM addresses WHERE person_id = $1 AND opted_out_at IS NULL
+		ORDER BY address = $2 AND our_number = $3 DESC, bound_at, address LIMIT 1`, th.personID, string(at), string(from)).Scan(&addr, &our) // mutant: say.at
 	if errors.Is(err, pgx.ErrNoRows) {
 		return nil // nobody to tell
 	}

@@ -346,7 +346,7 @@ func (s *Store) CloseByReply(ctx context.Context, c offers.CloseRequest) (offers
 			}
 		}
 		if c.Receipt != "" {
-			if err := th.say(offers.TextReceipt, c.Receipt); err != nil {
+			if err := th.sayOf(offers.TextReceipt, c.Receipt, o); err != nil {
 				return err
 			}
 		}
@@ -519,7 +519,7 @@ func (s *Store) Finish(ctx context.Context, f offers.FinishRequest) (offers.Oper
 		if op.Offer == nil || f.Receipt == "" {
 			return nil
 		}
-		return th.say(offers.TextReceipt, f.Receipt)
+		return th.sayOf(offers.TextReceipt, f.Receipt, *op.Offer)
 	})
 	if err != nil && !errors.Is(err, errNotClosed) {
 		return op, fmt.Errorf("finish: %w", err)

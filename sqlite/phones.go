@@ -110,7 +110,7 @@ func (s *Store) CancelSettling(ctx context.Context, messageID, personID string, 
 			if err := th.event(offers.OperationClosed, offers.OperationData{Operation: op}); err != nil {
 				return err
 			}
-			if err := th.say(offers.TextReceipt, receipt(*op.Offer)); err != nil {
+			if err := th.sayOf(offers.TextReceipt, receipt(*op.Offer), *op.Offer); err != nil {
 				return err
 			}
 		}

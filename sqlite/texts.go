@@ -143,9 +143,18 @@ func (s *Store) Say(ctx context.Context, accountID, personID string, kind offers
 	return nil
 }
 
-// say puts a text in line that is about no offer of its own. While exactly one offer is live and open, the text ends
-// with that offer's question and is then about it: the last thing on the screen stays the question.
-func (th *thread) say(kind offers.TextKind, body string) error {
+// say puts a text in line that is about no offer of its own, and goes to the person's first address.
+func (th *thread) say(kind offers.TextKind, body string) error { return th.sayAt(kind, body, "", "") }
+
+// sayOf is say of something that became of an offer: it goes where the offer was shown, from the number that showed it.
+func (th *thread) sayOf(kind offers.TextKind, body string, o offers.Offer) error {
+	return th.sayAt(kind, body, o.Address, o.OurNumber)
+}
+
+// sayAt puts a text in line for an address, or the first where that takes none any more. While exactly one offer is live and
+// open, the text goes to where that is, ends with its question and is then about it: the last thing on the screen stays the
+// question.
+func (th *thread) sayAt(kind offers.TextKind, body string, at, from people.Address) error {
 	live, err := all(th.session, scanOffer, liveOffers, th.personID)
 	if err != nil {
 		return err
@@ -155,7 +164,8 @@ func (th *thread) say(kind offers.TextKind, body string) error {
 		return th.text(kind, o.ID, o.Address, o.OurNumber, offers.WithQuestion(body, o))
 	}
 	var addr, our people.Address
-	err = th.one(`SELECT address, our_number FROM addresses WHERE person_id = ?1 AND opted_out_at IS NULL ORDER BY bound_at, rowid LIMIT 1`, []any{th.personID}, &addr, &our)
+	err = th.one(`SELECT address, our_number FROM addresses WHERE person_id = ?1 AND opted_out_at IS NULL
+		ORDER BY address = ?2 AND our_number = ?3 DESC, bound_at, rowid LIMIT 1`, []any{th.personID, string(at), string(from)}, &addr, &our) // mutant: say.at
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil // nobody to tell
 	}

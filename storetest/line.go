@@ -324,6 +324,50 @@ func lineTests(t *testing.T, open Open) {
 		late.MinRead = time.Minute
 		w.wins(late)
 	})
+	t.Run("AReceiptGoesWhereItsOfferWas", func(t *testing.T) {
+		for name, ends := range map[string]func(w *world, o offers.Offer, in offers.Inbound){
+			"done": func(w *world, o offers.Offer, in offers.Inbound) {
+				w.wins(yes(o, w.receive(in)))
+				_, err := w.Store.Begin(w.ctx, w.begin(o))
+				w.must(err)
+				_, err = w.Store.Finish(w.ctx, offers.FinishRequest{AccountID: o.AccountID, OperationID: o.OperationID, Result: offers.Result{Status: "succeeded"}, Receipt: "Done."})
+				w.must(err)
+			},
+			"declined": func(w *world, o offers.Offer, in offers.Inbound) {
+				req := no(o, w.receive(in), offers.Declined)
+				req.Receipt = "Not done."
+				_, err := w.Store.CloseByReply(w.ctx, req)
+				w.must(err)
+			},
+			"taken back": func(w *world, o offers.Offer, in offers.Inbound) {
+				w.wins(yes(o, w.receive(in)))
+				m := w.says(people.Person{Addresses: []people.Binding{{Address: in.Address, OurNumber: in.OurNumber}}}, "wait no")
+				_, err := w.Store.CancelSettling(w.ctx, m.MessageID, m.PersonID, offers.CancelledReceipt)
+				w.must(err)
+			},
+		} {
+			t.Run(name, func(t *testing.T) {
+				w := newWorld(t, open)
+				first, second := people.Binding{Address: w.address(), OurNumber: Ours}, people.Binding{Address: w.address(), OurNumber: OursToo}
+				p := w.personAt(people.DefaultAccount, gate.TierOwner, first, second)
+				pr := w.proposal(p)
+				pr.PersonID, pr.Address = "", second.Address
+				o := w.propose(pr, func(plan *offers.Plan) {
+					if name == "taken back" {
+						settling(plan)
+					}
+				})
+				w.sendAll()
+				w.Advance(20 * MinRead)
+				in := inbound(p, "yes")
+				in.Address, in.OurNumber = second.Address, second.OurNumber
+				ends(w, w.offer(o.ID), in)
+				if x := w.lastText(p); x.Kind != offers.TextReceipt || x.Address != second.Address || x.OurNumber != second.OurNumber {
+					t.Fatalf("receipt %+v", x)
+				}
+			})
+		}
+	})
 	t.Run("ATextBesideTwoOffersIsAboutNone", func(t *testing.T) {
 		w := newWorld(t, open)
 		p := w.person(gate.TierOwner)
