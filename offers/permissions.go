@@ -95,6 +95,10 @@ type Permissions interface {
 	// RemoveOwnAddress takes one away. Errors: ErrNotFound.
 	RemoveOwnAddress(ctx context.Context, accountID, address string) error
 
+	// SetStandingByText says what becomes of a standing permission that is asked for by text: StandingAsk or StandingDirect.
+	// Errors: people.ErrNoAccount.
+	SetStandingByText(ctx context.Context, accountID, mode string) error
+
 	// PermissionsOf lists an account's permissions, revoked and expired ones too, by person and number. An empty person
 	// is everybody.
 	PermissionsOf(ctx context.Context, accountID, personID string) ([]Permission, error)

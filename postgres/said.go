@@ -12,6 +12,7 @@ import (
 	"github.com/countersign/countersign/gate"
 	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/offers"
+	"github.com/countersign/countersign/people"
 )
 
 const permissionColumns = `id, account_id, person_id, number, how, granted, coalesce(budget, 0), used, used_at, valid_until,
@@ -249,6 +250,18 @@ func (th *thread) grant(ctx context.Context, operationID string) error {
 		return err
 	}
 	return th.say(ctx, offers.TextReceipt, offers.PermissionReceipt(list[0]))
+}
+
+// SetStandingByText implements [offers.Permissions].
+func (s *Store) SetStandingByText(ctx context.Context, accountID, mode string) error {
+	tag, err := s.pool.Exec(ctx, `UPDATE accounts SET standing_by_text = $2 WHERE id = $1`, accountID, mode)
+	if err == nil && tag.RowsAffected() == 0 {
+		err = people.ErrNoAccount
+	}
+	if err != nil {
+		return fmt.Errorf("standing by text: %w", err)
+	}
+	return nil
 }
 
 // PermissionsOf implements [offers.Permissions].

@@ -25,6 +25,8 @@ func Run(t *testing.T, open Open) {
 		{"Races", raceTests},
 		{"Runs", runTests},
 		{"Cited", citedTests},
+		{"Contacts", contactTests},
+		{"Said", saidTests},
 	} {
 		t.Run(group.name, func(t *testing.T) { group.run(t, open) })
 	}
