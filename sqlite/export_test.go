@@ -1,6 +1,32 @@
 package sqlite
 
-import "time"
+import (
+	"context"
+	"time"
+)
+
+// GroupSize is how many writers share one commit at most.
+const GroupSize = groupSize
 
 // WithBusyWait shortens one wait of SQLite for another process; how long the lock is waited for stays as it is.
 func WithBusyWait(d time.Duration) Option { return func(s *Store) { s.busy = d } }
+
+// Write runs fn as the store's own writes are run.
+func (s *Store) Write(ctx context.Context, fn func(exec func(query string, args ...any) error, count func(query string, args ...any) (int, error)) error) error {
+	return s.write(ctx, func(q session, _ time.Time) error {
+		return fn(func(query string, args ...any) error {
+			_, err := q.exec(query, args...)
+			return err
+		}, func(query string, args ...any) (n int, err error) {
+			err = q.one(query, args, &n)
+			return n, err
+		})
+	})
+}
+
+// InLine says how many writers wait.
+func (s *Store) InLine() int {
+	s.line.mu.Lock()
+	defer s.line.mu.Unlock()
+	return len(s.line.writers)
+}

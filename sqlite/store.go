@@ -1,8 +1,8 @@
 // Package sqlite keeps everything in one SQLite file.
 //
 // BEGIN IMMEDIATE is the one lock: it is the first statement of whatever writes, and the clock is read after it. While
-// it is held nothing changes, so that one reading of the clock serves the whole transaction, and the order of rows is
-// the order of commits. Times are integer microseconds since 1970 UTC.
+// it is held nothing else changes, so that one reading of the clock serves a whole write, and the order of rows is the
+// order of commits. Times are integer microseconds since 1970 UTC.
 //
 // Several processes may use one file, such as commands beside a running server.
 package sqlite
@@ -46,7 +46,8 @@ type Store struct {
 	dsn   string // of a writing connection
 
 	turn   chan struct{} // holds one token while a transaction of this process runs; waiting here is fair
-	pool   *sql.DB       // of the one writing connection
+	line   line
+	pool   *sql.DB // of the one writing connection
 	conn   *sql.Conn
 	writer *statements
 
@@ -280,36 +281,6 @@ func all[T any](q session, scan func(row) (T, error), query string, args ...any)
 }
 
 func scanString(r row) (s string, err error) { err = r.Scan(&s); return s, err }
-
-// write runs fn in a transaction that holds the lock, with the clock as it was read after the lock was there. Errors
-// of fn go out as they are, and nothing is stored.
-func (s *Store) write(ctx context.Context, fn func(q session, now time.Time) error) error {
-	select {
-	case s.turn <- struct{}{}:
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-	defer func() { <-s.turn }()
-	if err := s.begin(ctx); err != nil {
-		return err
-	}
-	// What holds the lock runs to its end: a commit that was cut off would leave its outcome open.
-	q := session{ctx: context.WithoutCancel(ctx), by: s.writer}
-	committed := false
-	defer func() {
-		if !committed {
-			s.rollback(q)
-		}
-	}()
-	if err := fn(q, s.now()); err != nil {
-		return err
-	}
-	if _, err := q.exec(`COMMIT`); err != nil {
-		return fmt.Errorf("commit: %w", err)
-	}
-	committed = true
-	return nil
-}
 
 // begin takes the lock. It gives up when the context ends, or when others have held the file for lockWait.
 func (s *Store) begin(ctx context.Context) error {
