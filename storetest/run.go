@@ -20,6 +20,8 @@ func Run(t *testing.T, open Open) {
 		{"Events", eventTests},
 		{"Accounts", accountTests},
 		{"People", peopleTests},
+		{"Pairing", pairingTests},
+		{"KeptAccounts", keptAccountTests},
 		{"Pages", pageTests},
 		{"Readings", readingTests},
 		{"Races", raceTests},

@@ -24,6 +24,7 @@ import (
 type Store interface {
 	offers.Store
 	people.Store
+	offers.PromptLine
 }
 
 // Env is one fresh store with a clock that the suite moves. The suite calls the functions of an Env from one goroutine;
