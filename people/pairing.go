@@ -246,7 +246,8 @@ type Unbinding struct {
 type Account struct {
 	ID                string    `json:"id"`
 	AskingIsApproving bool      `json:"asking_is_approving"`
-	Numbers           []Address `json:"numbers"` // of ours, whose strangers are this account's
+	StandingByText    string    `json:"standing_by_text"` // ask or direct
+	Numbers           []Address `json:"numbers"`          // of ours, whose strangers are this account's
 	CreatedAt         time.Time `json:"created_at"`
 }
 

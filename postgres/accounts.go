@@ -21,7 +21,7 @@ func (s *Store) AddAccount(ctx context.Context, id string) error {
 
 // Accounts implements [people.AccountStore].
 func (s *Store) Accounts(ctx context.Context) ([]people.Account, error) {
-	rows, err := s.pool.Query(ctx, `SELECT a.id, a.asking_is_approving, a.created_at,
+	rows, err := s.pool.Query(ctx, `SELECT a.id, a.asking_is_approving, a.standing_by_text, a.created_at,
 		ARRAY(SELECT n.our_number FROM numbers n WHERE n.account_id = a.id ORDER BY 1) FROM accounts a ORDER BY a.created_at, a.id`)
 	if err != nil {
 		return nil, fmt.Errorf("accounts: %w", err)
@@ -30,7 +30,7 @@ func (s *Store) Accounts(ctx context.Context) ([]people.Account, error) {
 	var out []people.Account
 	for rows.Next() {
 		var a people.Account
-		if err := rows.Scan(&a.ID, &a.AskingIsApproving, &a.CreatedAt, &a.Numbers); err != nil {
+		if err := rows.Scan(&a.ID, &a.AskingIsApproving, &a.StandingByText, &a.CreatedAt, &a.Numbers); err != nil {
 			return nil, fmt.Errorf("accounts: %w", err)
 		}
 		out = append(out, a)

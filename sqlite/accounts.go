@@ -29,12 +29,12 @@ func (s *Store) Accounts(ctx context.Context) ([]people.Account, error) {
 		a := people.Account{Numbers: []people.Address{}}
 		var us int64
 		var our string
-		err := r.Scan(&a.ID, &a.AskingIsApproving, &us, &our)
+		err := r.Scan(&a.ID, &a.AskingIsApproving, &a.StandingByText, &us, &our)
 		if a.CreatedAt = at(us); our != "" {
 			a.Numbers = append(a.Numbers, people.Address(our))
 		}
 		return a, err
-	}, `SELECT a.id, a.asking_is_approving, a.created_at, coalesce(n.our_number, '') FROM accounts a LEFT JOIN numbers n ON n.account_id = a.id
+	}, `SELECT a.id, a.asking_is_approving, a.standing_by_text, a.created_at, coalesce(n.our_number, '') FROM accounts a LEFT JOIN numbers n ON n.account_id = a.id
 		ORDER BY a.created_at, a.id, n.our_number`)
 	if err != nil {
 		return nil, fmt.Errorf("accounts: %w", err)

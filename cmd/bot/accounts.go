@@ -36,6 +36,7 @@ type accountsSet struct {
 	accountFlags
 	ID                string   `arg:"" help:"The account."`
 	AskingIsApproving string   `help:"on or off." enum:"on,off," default:""`
+	StandingByText    string   `help:"What becomes of a standing permission that the owner asks for by text. ask: an offer that needs its own yes; direct: the text is enough." enum:"ask,direct," default:""`
 	Number            []string `help:"A number of ours whose strangers are this account's from now on." placeholder:"sms:+12025550100"`
 }
 
@@ -118,13 +119,13 @@ func (c *accountsList) Run(e *env) error {
 		if c.JSON {
 			return e.printJSON(map[string]any{"accounts": orEmpty(all)})
 		}
-		return e.table("ID\tASKING IS APPROVING\tNUMBERS", func(line func(...any)) {
+		return e.table("ID\tASKING IS APPROVING\tSTANDING BY TEXT\tNUMBERS", func(line func(...any)) {
 			for _, a := range all {
 				var list []string
 				for _, n := range a.Numbers {
 					list = append(list, string(n))
 				}
-				line(a.ID, onOff(a.AskingIsApproving), strings.Join(list, " "))
+				line(a.ID, onOff(a.AskingIsApproving), a.StandingByText, strings.Join(list, " "))
 			}
 		})
 	})
@@ -136,12 +137,17 @@ func (c *accountsSet) Run(e *env) error {
 	if err != nil {
 		return err
 	}
-	if c.AskingIsApproving == "" && len(given) == 0 {
-		return usage("Say what to change: --asking-is-approving on or off, or --number.")
+	if c.AskingIsApproving == "" && c.StandingByText == "" && len(given) == 0 {
+		return usage("Say what to change: --asking-is-approving on or off, --standing-by-text ask or direct, or --number.")
 	}
 	return c.with(e, func(s store, _ config) error {
 		if err := change(e, s, c.ID, c.AskingIsApproving, given); err != nil {
 			return err
+		}
+		if c.StandingByText != "" {
+			if err := s.SetStandingByText(e.ctx, c.ID, c.StandingByText); err != nil {
+				return err
+			}
 		}
 		if c.JSON {
 			return e.printJSON(map[string]string{"id": c.ID})

@@ -35,6 +35,7 @@ type cli struct {
 	Keys      keysCmd      `cmd:"" help:"Make, list and revoke the keys of agents."`
 	Accounts  accountsCmd  `cmd:"" help:"Add, list and change accounts."`
 	People    peopleCmd    `cmd:"" help:"The people who are asked, and the strangers who would like to be."`
+	Own       ownCmd       `cmd:"" help:"The account's own addresses: what goes there reaches nobody else."`
 	Offers    offersCmd    `cmd:"" help:"List offers."`
 	Endpoints endpointsCmd `cmd:"" help:"Post events to an agent's backend, and see to what did not arrive."`
 	Classify  classifyCmd  `cmd:"" help:"Read replies and say what code would do."`

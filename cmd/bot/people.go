@@ -20,6 +20,7 @@ type peopleCmd struct {
 	Suspend  peopleSuspend  `cmd:"" help:"Stop a person at once: no yes counts, also one that is on its way, and no text goes out."`
 	Activate peopleActivate `cmd:"" help:"End a suspension."`
 	Bind     peopleBind     `cmd:"" help:"Tie one more address to a person."`
+	Direct   peopleDirect   `cmd:"" help:"The direct-send list: exact addresses to which sends go without a question."`
 	Unbind   peopleUnbind   `cmd:"" help:"Take an address from a person; what is open at it is withdrawn."`
 }
 

@@ -2,5 +2,8 @@ package main
 
 // saidCmd is what people typed as permissions.
 type saidCmd struct {
+	List    saidList       `cmd:"" help:"List what people let happen without a question."`
+	Revoke  saidRevoke     `cmd:"" help:"End a permission."`
+	Grant   saidGrant      `cmd:"" help:"Give a standing permission to exact addresses."`
 	Unquote saidUnquoteCmd `cmd:"" help:"Show what is left of a text once what was pasted or quoted is out."`
 }
