@@ -2,6 +2,7 @@ package said
 
 import (
 	"context"
+	"strings"
 	"time"
 )
 
@@ -59,19 +60,43 @@ func Hear(ctx context.Context, x Extractor, text string, now time.Time, loc *tim
 // ValidateAll validates each candidate; those beyond the first MaxIntents are
 // dropped unread.
 func ValidateAll(words string, candidates []Candidate, now time.Time, loc *time.Location) ([]Intent, []Drop) {
-	var intents []Intent
-	var drops []Drop
+	return validateAll(analyse(words, now, loc), candidates, loc)
+}
+
+func validateAll(a *analysis, candidates []Candidate, loc *time.Location) (intents []Intent, drops []Drop) {
+	type ask struct {
+		kind   Kind
+		to     string
+		clause int
+	}
+	heard := make(map[ask]bool)
 	for i, c := range candidates {
 		if i >= MaxIntents { // mutant: said.cap
 			drops = append(drops, Drop{Candidate: c, Reason: DropCap})
 			continue
 		}
-		in, why := Validate(words, c, now, loc)
-		if len(why) > 0 {
-			drops = append(drops, why...)
+		v, bad := check(a, c, loc)
+		var asks []ask
+		for _, to := range append([]string{""}, v.intent.To...) {
+			if to == "" && len(v.intent.To) > 0 || len(bad) > 0 {
+				continue
+			}
+			for _, k := range v.clauses {
+				key := ask{v.intent.Kind, strings.Join(nameWords(to), " "), k}
+				if heard[key] { // mutant: said.repeated
+					bad = []Reason{DropRepeated}
+				}
+				asks = append(asks, key)
+			}
+		}
+		if len(bad) > 0 {
+			drops = append(drops, dropsOf(c, bad)...)
 			continue
 		}
-		intents = append(intents, in)
+		for _, key := range asks {
+			heard[key] = true
+		}
+		intents = append(intents, v.intent)
 	}
 	return intents, drops
 }

@@ -231,6 +231,7 @@ const (
 	DropUntilTooFar     Reason = "until_too_far"
 	DropUntilPast       Reason = "until_past"
 	DropUntilNotSaid    Reason = "until_not_said" // a later end than the words have, or one left out
+	DropRepeated        Reason = "repeated"       // the same ask a second time: it was said once
 	DropCap             Reason = "cap"            // more than ten intents
 )
 

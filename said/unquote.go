@@ -76,6 +76,7 @@ func Unquote(text string) Unquoted {
 		{dropLongQuotes, removedLongQuote},
 		{dropTranscript, removedTranscript},
 		{dropIntroduced, removedIntroduced},
+		{dropBelowColon, removedIntroduced},
 		{dropReported, removedReported},
 		{dropCode, removedCode},
 	} {
@@ -266,6 +267,33 @@ func dropIntroduced(text string) (string, bool) {
 	}
 	return text, false
 }
+
+// dropBelowColon takes out the lines below one that ends in a colon, unless they
+// are a list: "Forward this to Dana:" is followed by what is forwarded, not by
+// another ask.
+func dropBelowColon(text string) (string, bool) {
+	lines := strings.Split(text, "\n")
+	for i, line := range lines {
+		t := strings.TrimRight(line, " \t")
+		if !strings.HasSuffix(t, ":") && !strings.HasSuffix(t, "：") {
+			continue
+		}
+		next := ""
+		for _, l := range lines[i+1:] {
+			if next = strings.TrimSpace(l); next != "" {
+				break
+			}
+		}
+		words := strings.Fields(strings.ToLower(strings.Trim(t, ":： ")))
+		if next == "" || listItem.MatchString(next) || len(words) > 0 && introduces[words[len(words)-1]] {
+			continue
+		}
+		return strings.Join(lines[:i+1], "\n"), true
+	}
+	return text, false
+}
+
+var listItem = regexp.MustCompile(`^(?:[-*•–]|\d{1,2}[.)])\s`)
 
 // reported is "Dana said:", "my boss wrote, "…"", at the head of a clause; "as
 // Dana wrote:" is a comparison.
