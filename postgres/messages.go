@@ -226,7 +226,7 @@ func (th *thread) reask(ctx context.Context, p offers.PassRequest) error {
 	var addr, our string
 	err := th.tx.QueryRow(ctx, `UPDATE offers SET reasks = reasks + 1
 		WHERE id = $1 AND person_id = $2 AND state = 'open' AND expires_at > cs_now()
-		AND (reasks < $3 OR $5::uuid[] IS NOT NULL AND NOT EXISTS (SELECT 1 FROM texts y WHERE y.person_id = $2 AND y.lists = $5 AND y.state <> 'rejected')) -- mutant: reask.limit
+		AND (reasks < $3 OR $5::uuid[] IS NOT NULL AND NOT EXISTS (SELECT 1 FROM texts y WHERE y.person_id = $2 AND y.lists = $5 AND y.state <> 'rejected')) -- mutant: postgres.reask.limit
 		AND (SELECT count(*) FROM texts t WHERE t.person_id = $2 AND t.kind IN ('reask', 'notice')
 		  AND t.queued_at > cs_now() - interval '1 hour') < $4
 		RETURNING address, our_number`, p.Reask, th.personID, offers.MaxReasks, p.HourlyLimit(), p.Listed).Scan(&addr, &our)

@@ -97,7 +97,7 @@ func (s *Store) CancelSettling(ctx context.Context, messageID, personID string, 
 	n := 0
 	err := s.inThread(ctx, personID, func(th *thread) error {
 		stopped, err := ids(ctx, th.tx, `UPDATE operations SET state = 'declined', closed_at = $2 WHERE person_id = $1 AND state = 'settling'
-			AND settle_until > (SELECT received_at FROM messages WHERE id = $3 AND person_id = $1) -- mutant: cancel.received
+			AND settle_until > (SELECT received_at FROM messages WHERE id = $3 AND person_id = $1) -- mutant: postgres.cancel.received
 			RETURNING id::text`, personID, th.now, messageID)
 		if err != nil {
 			return err
@@ -257,13 +257,13 @@ func (s *Store) Choose(ctx context.Context, c offers.ChooseRequest) error {
 // but the same list again. Where another list had been sent before in which the number stood for another offer, the answer may have crossed with this one.
 const shownList = `SELECT l.lists::text[] FROM texts l, messages m, threads t
   WHERE l.person_id = $1 AND m.id = $2 AND m.person_id = $1 AND t.person_id = $1 AND l.lists IS NOT NULL
-    AND NOT EXISTS (SELECT 1 FROM texts y WHERE y.person_id = $1 AND y.number > l.number AND y.state <> 'rejected' AND y.lists IS DISTINCT FROM l.lists) -- mutant: choose.last_text
-    AND l.state = 'accepted'                                                  -- mutant: choose.accepted
-    AND l.address = m.address AND l.our_number = m.our_number                 -- mutant: choose.address
-    AND m.number = t.messages                                                 -- mutant: choose.newest
-    AND (m.quoted = '' OR EXISTS (SELECT 1 FROM text_parts q WHERE q.provider_id = m.quoted AND q.text_id = l.id)) -- mutant: choose.quoted
-    AND m.received_at >= l.ended_at + $3::interval                            -- mutant: choose.min_read
-    AND (m.received_at >= l.ended_at + $4::interval OR NOT EXISTS (SELECT 1 FROM texts y WHERE y.person_id = $1 AND y.lists IS NOT NULL AND y.state <> 'rejected' AND y.sending_at > l.ended_at - $5::interval AND y.lists[$6::int] <> l.lists[$6::int])) -- mutant: choose.crossed
+    AND NOT EXISTS (SELECT 1 FROM texts y WHERE y.person_id = $1 AND y.number > l.number AND y.state <> 'rejected' AND y.lists IS DISTINCT FROM l.lists) -- mutant: postgres.choose.last_text
+    AND l.state = 'accepted'                                                  -- mutant: postgres.choose.accepted
+    AND l.address = m.address AND l.our_number = m.our_number                 -- mutant: postgres.choose.address
+    AND m.number = t.messages                                                 -- mutant: postgres.choose.newest
+    AND (m.quoted = '' OR EXISTS (SELECT 1 FROM text_parts q WHERE q.provider_id = m.quoted AND q.text_id = l.id)) -- mutant: postgres.choose.quoted
+    AND m.received_at >= l.ended_at + $3::interval                            -- mutant: postgres.choose.min_read
+    AND (m.received_at >= l.ended_at + $4::interval OR NOT EXISTS (SELECT 1 FROM texts y WHERE y.person_id = $1 AND y.lists IS NOT NULL AND y.state <> 'rejected' AND y.sending_at > l.ended_at - $5::interval AND y.lists[$6::int] <> l.lists[$6::int])) -- mutant: postgres.choose.crossed
   ORDER BY l.number LIMIT 1`
 
 // picked is the offer that a number stands for. Errors: *offers.Refusal.

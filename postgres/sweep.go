@@ -41,7 +41,7 @@ func (s *Store) each(ctx context.Context, what, query string, ago time.Duration,
 		switch {
 		case ctx.Err() != nil:
 			return total, fmt.Errorf("%s: %w", what, errors.Join(append(errs, err)...))
-		case err != nil: // mutant: sweep.others
+		case err != nil: // mutant: postgres.sweep.others
 			errs = append(errs, fmt.Errorf("%s: person %s: %w", what, id, err))
 		default:
 			total += n
@@ -138,7 +138,7 @@ func (s *Store) SettleDue(ctx context.Context) (int, error) {
 		func(th *thread) (int, error) {
 			due, err := ids(ctx, th.tx, `UPDATE operations x SET state = 'approved', approved_at = $2::timestamptz
 				WHERE x.person_id = $1 AND x.state = 'settling' AND x.settle_until <= $2::timestamptz
-				AND `+nothingSaid+` -- mutant: settle.undecided
+				AND `+nothingSaid+` -- mutant: postgres.settle.undecided
 				RETURNING x.id::text`, th.personID, th.now)
 			if err != nil {
 				return 0, err
@@ -239,7 +239,7 @@ func (th *thread) resend(ctx context.Context, t offers.Text) error {
 		tag, err := th.tx.Exec(ctx, `UPDATE offers SET reasks = reasks + CASE WHEN shown_text = $6 THEN 0 ELSE 1 END
 			WHERE id = $1 AND person_id = $2 AND state = 'open' AND expires_at > $3
 			AND NOT EXISTS (SELECT 1 FROM texts y WHERE y.person_id = $2 AND y.state <> 'rejected' AND y.number > $5)
-			AND CASE WHEN shown_text = $6 THEN -- mutant: resend.chosen
+			AND CASE WHEN shown_text = $6 THEN -- mutant: postgres.resend.chosen
 			  NOT EXISTS (SELECT 1 FROM (SELECT body, state FROM texts WHERE person_id = $2 AND state <> 'rejected' AND number < $5
 			    ORDER BY number DESC LIMIT 1) y WHERE y.body = $6 AND y.state = 'unknown')
 			  ELSE reasks < $4 END`,
@@ -271,6 +271,6 @@ func (th *thread) resend(ctx context.Context, t offers.Text) error {
 		th.text(offers.TextShow, t.OfferID, t.Address, t.OurNumber, t.Body)
 		return nil
 	}
-	_, _, err = th.closeOffer(ctx, t.OfferID, offers.Undeliverable, offers.Closer{By: offers.ByCarrier}) // mutant: resend.gives_up
+	_, _, err = th.closeOffer(ctx, t.OfferID, offers.Undeliverable, offers.Closer{By: offers.ByCarrier}) // mutant: postgres.resend.gives_up
 	return err
 }

@@ -178,7 +178,7 @@ func (th *thread) sayAt(ctx context.Context, kind offers.TextKind, body string, 
 	}
 	var addr, our string
 	err = th.tx.QueryRow(ctx, `SELECT address, our_number FROM addresses WHERE person_id = $1 AND opted_out_at IS NULL
-		ORDER BY address = $2 AND our_number = $3 DESC, bound_at, address LIMIT 1`, th.personID, string(at), string(from)).Scan(&addr, &our) // mutant: say.at
+		ORDER BY address = $2 AND our_number = $3 DESC, bound_at, address LIMIT 1`, th.personID, string(at), string(from)).Scan(&addr, &our) // mutant: postgres.say.at
 	if errors.Is(err, pgx.ErrNoRows) {
 		return nil // nobody to tell
 	}

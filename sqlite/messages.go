@@ -210,7 +210,7 @@ func (th *thread) reask(p offers.PassRequest) error {
 	}
 	err = th.one(`UPDATE offers SET reasks = reasks + 1
 		WHERE id = ?1 AND person_id = ?2 AND state = 'open' AND expires_at > ?3
-		AND (reasks < ?4 OR ?7 IS NOT NULL AND NOT EXISTS (SELECT 1 FROM texts y WHERE y.person_id = ?2 AND y.lists = ?7 AND y.state <> 'rejected')) -- mutant: reask.limit
+		AND (reasks < ?4 OR ?7 IS NOT NULL AND NOT EXISTS (SELECT 1 FROM texts y WHERE y.person_id = ?2 AND y.lists = ?7 AND y.state <> 'rejected')) -- mutant: sqlite.reask.limit
 		AND (SELECT count(*) FROM texts t WHERE t.person_id = ?2 AND t.kind IN ('reask', 'notice') AND t.queued_at > ?5) < ?6
 		RETURNING address, our_number`,
 		[]any{p.Reask, th.personID, th.now.UnixMicro(), offers.MaxReasks, th.now.Add(-time.Hour).UnixMicro(), p.HourlyLimit(), lists}, &addr, &our)

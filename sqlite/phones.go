@@ -94,7 +94,7 @@ func (s *Store) CancelSettling(ctx context.Context, messageID, personID string, 
 	n := 0
 	err := s.inThread(ctx, personID, func(th *thread) error {
 		stopped, err := all(th.session, scanString, `UPDATE operations SET state = 'declined', closed_at = ?2 WHERE person_id = ?1 AND state = 'settling'
-			AND settle_until > (SELECT received_at FROM messages WHERE id = ?3 AND person_id = ?1) -- mutant: cancel.received
+			AND settle_until > (SELECT received_at FROM messages WHERE id = ?3 AND person_id = ?1) -- mutant: sqlite.cancel.received
 			RETURNING id`, personID, th.now.UnixMicro(), messageID)
 		if err != nil {
 			return err
@@ -242,13 +242,13 @@ func (s *Store) Choose(ctx context.Context, c offers.ChooseRequest) error {
 // but the same list again. Where another list had been sent before in which the number stood for another offer, the answer may have crossed with this one.
 const shownList = `SELECT l.lists FROM texts l, messages m, threads t
   WHERE l.person_id = ?1 AND m.id = ?2 AND m.person_id = ?1 AND t.person_id = ?1 AND l.lists IS NOT NULL
-    AND NOT EXISTS (SELECT 1 FROM texts y WHERE y.person_id = ?1 AND y.number > l.number AND y.state <> 'rejected' AND y.lists IS NOT l.lists) -- mutant: choose.last_text
-    AND l.state = 'accepted'                                        -- mutant: choose.accepted
-    AND l.address = m.address AND l.our_number = m.our_number       -- mutant: choose.address
-    AND m.number = t.messages                                       -- mutant: choose.newest
-    AND (m.quoted = '' OR EXISTS (SELECT 1 FROM text_parts q WHERE q.provider_id = m.quoted AND q.text_id = l.id)) -- mutant: choose.quoted
-    AND m.received_at >= l.ended_at + ?3                            -- mutant: choose.min_read
-    AND (m.received_at >= l.ended_at + ?4 OR NOT EXISTS (SELECT 1 FROM texts y WHERE y.person_id = ?1 AND y.lists IS NOT NULL AND y.state <> 'rejected' AND y.sending_at > l.ended_at - ?5 AND json_extract(y.lists, ?6) <> json_extract(l.lists, ?6))) -- mutant: choose.crossed
+    AND NOT EXISTS (SELECT 1 FROM texts y WHERE y.person_id = ?1 AND y.number > l.number AND y.state <> 'rejected' AND y.lists IS NOT l.lists) -- mutant: sqlite.choose.last_text
+    AND l.state = 'accepted'                                        -- mutant: sqlite.choose.accepted
+    AND l.address = m.address AND l.our_number = m.our_number       -- mutant: sqlite.choose.address
+    AND m.number = t.messages                                       -- mutant: sqlite.choose.newest
+    AND (m.quoted = '' OR EXISTS (SELECT 1 FROM text_parts q WHERE q.provider_id = m.quoted AND q.text_id = l.id)) -- mutant: sqlite.choose.quoted
+    AND m.received_at >= l.ended_at + ?3                            -- mutant: sqlite.choose.min_read
+    AND (m.received_at >= l.ended_at + ?4 OR NOT EXISTS (SELECT 1 FROM texts y WHERE y.person_id = ?1 AND y.lists IS NOT NULL AND y.state <> 'rejected' AND y.sending_at > l.ended_at - ?5 AND json_extract(y.lists, ?6) <> json_extract(l.lists, ?6))) -- mutant: sqlite.choose.crossed
   ORDER BY l.number LIMIT 1`
 
 // picked is the offer that a number stands for. Errors: *offers.Refusal.

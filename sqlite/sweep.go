@@ -30,7 +30,7 @@ func (s *Store) each(ctx context.Context, what, query string, args []any, fn fun
 		switch {
 		case ctx.Err() != nil:
 			return total, fmt.Errorf("%s: %w", what, errors.Join(append(errs, err)...))
-		case err != nil: // mutant: sweep.others
+		case err != nil: // mutant: sqlite.sweep.others
 			errs = append(errs, fmt.Errorf("%s: person %s: %w", what, id, err))
 		default:
 			total += n
@@ -124,7 +124,7 @@ func (s *Store) SettleDue(ctx context.Context) (int, error) {
 		[]any{s.ago(0)}, func(th *thread) (int, error) {
 			due, err := all(th.session, scanString, `UPDATE operations AS x SET state = 'approved', approved_at = ?2
 				WHERE x.person_id = ?1 AND x.state = 'settling' AND x.settle_until <= ?2
-				AND `+nothingSaid+` -- mutant: settle.undecided
+				AND `+nothingSaid+` -- mutant: sqlite.settle.undecided
 				RETURNING id`, th.personID, th.now.UnixMicro())
 			if err != nil {
 				return 0, err
@@ -233,7 +233,7 @@ func (th *thread) resend(t offers.Text) error {
 		n, err := th.exec(`UPDATE offers SET reasks = reasks + iif(shown_text = ?6, 0, 1)
 			WHERE id = ?1 AND person_id = ?2 AND state = 'open' AND expires_at > ?3
 			AND NOT EXISTS (SELECT 1 FROM texts y WHERE y.person_id = ?2 AND y.state <> 'rejected' AND y.number > ?5)
-			AND iif(shown_text = ?6, -- mutant: resend.chosen
+			AND iif(shown_text = ?6, -- mutant: sqlite.resend.chosen
 			  NOT EXISTS (SELECT 1 FROM (SELECT body, state FROM texts WHERE person_id = ?2 AND state <> 'rejected' AND number < ?5
 			    ORDER BY number DESC LIMIT 1) y WHERE y.body = ?6 AND y.state = 'unknown'),
 			  reasks < ?4)`,
@@ -263,6 +263,6 @@ func (th *thread) resend(t offers.Text) error {
 	case shows == 1:
 		return th.text(offers.TextShow, t.OfferID, t.Address, t.OurNumber, t.Body)
 	}
-	_, _, err = th.closeOffer(t.OfferID, offers.Undeliverable, offers.Closer{By: offers.ByCarrier}) // mutant: resend.gives_up
+	_, _, err = th.closeOffer(t.OfferID, offers.Undeliverable, offers.Closer{By: offers.ByCarrier}) // mutant: sqlite.resend.gives_up
 	return err
 }

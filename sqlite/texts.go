@@ -165,7 +165,7 @@ func (th *thread) sayAt(kind offers.TextKind, body string, at, from people.Addre
 	}
 	var addr, our people.Address
 	err = th.one(`SELECT address, our_number FROM addresses WHERE person_id = ?1 AND opted_out_at IS NULL
-		ORDER BY address = ?2 AND our_number = ?3 DESC, bound_at, rowid LIMIT 1`, []any{th.personID, string(at), string(from)}, &addr, &our) // mutant: say.at
+		ORDER BY address = ?2 AND our_number = ?3 DESC, bound_at, rowid LIMIT 1`, []any{th.personID, string(at), string(from)}, &addr, &our) // mutant: sqlite.say.at
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil // nobody to tell
 	}

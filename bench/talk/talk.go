@@ -222,6 +222,12 @@ func (w *world) arrive(m *message) {
 			w.fault("a new message was taken for a duplicate")
 		}
 		return
+	case r.MessageID == "": // of nobody, or of somebody suspended, and beyond what is kept of those
+		w.count("forgotten, of strangers")
+		if p := m.phone.person; p != nil && p.active && !m.phone.dead {
+			w.fault("a message of somebody who is known was forgotten: %s", m)
+		}
+		return
 	case m.id != "":
 		w.fault("a duplicate was stored as a new message: %s", m)
 		return
