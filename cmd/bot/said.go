@@ -6,4 +6,5 @@ type saidCmd struct {
 	Revoke  saidRevoke     `cmd:"" help:"End a permission."`
 	Grant   saidGrant      `cmd:"" help:"Give a standing permission to exact addresses."`
 	Unquote saidUnquoteCmd `cmd:"" help:"Show what is left of a text once what was pasted or quoted is out."`
+	Eval    saidEvalCmd    `cmd:"" help:"Measure how asks are read: with fakes, the built-in extractor, or a model."`
 }
