@@ -1,0 +1,188 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"crypto/hmac"
+	"crypto/sha1" //nolint:gosec // Twilio signs with it
+	"encoding/base64"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// approvals is how many make a run of about so many seconds, where eight connections had such a rate.
+func approvals(perSecond float64, connections int, seconds float64) int {
+	share := 1.2
+	switch {
+	case connections < 8:
+		share = 0.4
+	case connections < 32:
+		share = 1
+	}
+	return min(max(int(share*perSecond*seconds), 50), 4000)
+}
+
+// loop decides n approvals over so many connections, each in a closed loop: the next decision is posted when the action of
+// the one before has run. An error: more than a tenth of them failed.
+func loop(ctx context.Context, s side, n, connections int) (rate, error) {
+	list, err := s.propose(ctx, n)
+	if err != nil {
+		return rate{}, fmt.Errorf("propose: %w", err)
+	}
+	var next atomic.Int64
+	var mu sync.Mutex
+	r := rate{Side: s.name(), Connections: connections, Approvals: len(list)}
+	var waits []time.Duration
+	began := time.Now()
+	var wg sync.WaitGroup
+	for range connections {
+		wg.Go(func() {
+			for ctx.Err() == nil {
+				i := int(next.Add(1)) - 1
+				if i >= len(list) {
+					return
+				}
+				at := time.Now()
+				err := list[i].decide(ctx)
+				took := time.Since(at)
+				mu.Lock()
+				if err != nil {
+					if r.Errors++; r.FirstError == "" {
+						r.FirstError = err.Error()
+					}
+				} else {
+					waits = append(waits, took)
+				}
+				mu.Unlock()
+			}
+		})
+	}
+	wg.Wait()
+	if err := s.drain(ctx); err != nil {
+		return r, fmt.Errorf("drain: %w", err)
+	}
+	r.PerSecond = float64(len(waits)) / time.Since(began).Seconds()
+	r.P50, r.P99 = percentile(waits, 0.5), percentile(waits, 0.99)
+	if r.Errors*10 > len(list) {
+		return r, fmt.Errorf("%d of %d approvals failed, the first: %s", r.Errors, len(list), r.FirstError)
+	}
+	return r, ctx.Err()
+}
+
+// storm posts one decision many times at once, and says how many of the posts failed.
+func storm(ctx context.Context, a approval, times int, others bool) int {
+	var failed atomic.Int64
+	ready := make(chan struct{})
+	var wg sync.WaitGroup
+	for i := range times {
+		another := 0
+		if others {
+			another = i + 1
+		}
+		wg.Go(func() {
+			<-ready
+			if a.again(ctx, another) != nil {
+				failed.Add(1)
+			}
+		})
+	}
+	close(ready)
+	wg.Wait()
+	return int(failed.Load())
+}
+
+// percentile in milliseconds; 0 of nothing.
+func percentile(d []time.Duration, q float64) float64 {
+	if len(d) == 0 {
+		return 0
+	}
+	d = slices.Sorted(slices.Values(d))
+	return float64(d[min(len(d)-1, int(q*float64(len(d))))]) / float64(time.Millisecond)
+}
+
+// newClient keeps as many connections open as a run has.
+func newClient() *http.Client {
+	return &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 64}, Timeout: time.Minute}
+}
+
+// call posts a body, or gets with none, and returns an answer of 200 to 299.
+func call(ctx context.Context, c *http.Client, method, target string, header http.Header, body []byte) ([]byte, http.Header, error) {
+	req, err := http.NewRequestWithContext(ctx, method, target, bytes.NewReader(body))
+	if err != nil {
+		return nil, nil, err
+	}
+	for k, v := range header {
+		req.Header[k] = v
+	}
+	resp, err := c.Do(req)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer resp.Body.Close() //nolint:errcheck // read to its end
+	raw, err := io.ReadAll(resp.Body)
+	if err == nil && resp.StatusCode/100 != 2 {
+		err = &refused{resp.StatusCode, raw}
+	}
+	return raw, resp.Header, err
+}
+
+// refused is an answer that is none of 200 to 299.
+type refused struct {
+	status int
+	body   []byte
+}
+
+func (r *refused) Error() string { return fmt.Sprintf("%d %.200s", r.status, r.body) }
+
+const (
+	authToken  = "0123456789abcdef0123456789abcdef" // of no account
+	accountSID = "AC00000000000000000000000000000000"
+	ourNumber  = "+12025550100"
+)
+
+// number is the address of the n-th person. The limit programs read n out of it, in this form.
+func number(n int) string { return fmt.Sprintf("+1555%07d", n) }
+
+// text is a reply that a provider posts: a form and its header, signed for a URL.
+type text struct {
+	header http.Header
+	body   []byte
+}
+
+// newText is a yes of the n-th person, in the message of that id.
+func newText(n, message int, signedURL string) text {
+	sid := fmt.Sprintf("SM%024x%08x", message, n)
+	form := url.Values{
+		"From": {number(n)}, "To": {ourNumber}, "Body": {"yes please"}, "NumMedia": {"0"}, "NumSegments": {"1"}, "AccountSid": {accountSID},
+		"ApiVersion": {"2010-04-01"}, "FromCountry": {"US"}, "ToCountry": {"US"}, "SmsStatus": {"received"},
+		"MessageSid": {sid}, "SmsSid": {sid}, "SmsMessageSid": {sid},
+	}
+	var b strings.Builder
+	b.WriteString(signedURL)
+	for _, k := range slices.Sorted(maps.Keys(form)) {
+		b.WriteString(k + form.Get(k))
+	}
+	mac := hmac.New(sha1.New, []byte(authToken))
+	mac.Write([]byte(b.String()))
+	return text{
+		http.Header{
+			"Content-Type": {"application/x-www-form-urlencoded"}, "X-Twilio-Signature": {base64.StdEncoding.EncodeToString(mac.Sum(nil))},
+		}, []byte(form.Encode()),
+	}
+}
+
+// accept is a provider that takes every text.
+func accept(w http.ResponseWriter, r *http.Request) {
+	_, _ = io.Copy(io.Discard, r.Body)
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(http.StatusCreated)
+	_, _ = io.WriteString(w, `{"sid":"SM00000000000000000000000000000000","status":"queued"}`)
+}
