@@ -90,13 +90,13 @@ type Binding struct {
 	OurNumber Address `json:"our_number"`
 }
 
-// CleanName prepares a display name: control, format and line-breaking characters and the brackets that mark
-// envelopes are dropped, white space is folded, at most 60 characters are kept.
+// CleanName prepares a display name: control, format and line-breaking characters, whatever else a screen may not show,
+// and the brackets that mark envelopes are dropped, white space is folded, at most 60 characters are kept.
 func CleanName(s string) string {
 	var b strings.Builder
 	for _, r := range s {
 		switch {
-		case r == '[' || r == ']' || unicode.Is(unicode.C, r):
+		case r == '[' || r == ']' || unicode.In(r, unicode.C, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector), r == '\u2800':
 		case unicode.IsSpace(r) || unicode.Is(unicode.Z, r):
 			b.WriteByte(' ')
 		default:

@@ -42,6 +42,7 @@ func TestCleanName(t *testing.T) {
 		"Da\u200bna\u202e":            "Dana",
 		"Ow\u2066ner\u2069":           "Owner",
 		"\u0000\u0007":                "",
+		"Da\u115fna\u2800\ufe0f":      "Dana", // a filler, a blank pattern, a selector
 		"Zoë Ångström":                "Zoë Ångström",
 		strings.Repeat("é", 70) + "x": strings.Repeat("é", 60),
 	} {

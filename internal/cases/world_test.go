@@ -63,6 +63,7 @@ const (
 type store interface {
 	offers.Store
 	people.Store
+	offers.PromptLine
 	Migrate(ctx context.Context) (int, error)
 	Close() error
 }
@@ -81,6 +82,7 @@ type world struct {
 	wake       *offers.Wake
 	processor  *reply.Processor
 	dispatcher *offers.Dispatcher
+	prompter   *offers.Prompter
 	clock      *offers.Clock
 	messages   http.Handler
 	status     http.Handler
@@ -117,7 +119,7 @@ func newWorld(t *testing.T, open func(*testing.T, *world) store, options ...opti
 		o(&set)
 	}
 	w.store = open(t, w)
-	log := slog.New(slog.NewJSONHandler(&w.log, nil))
+	log := slog.New(slog.NewJSONHandler(&w.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	if set.reader == nil {
 		set.reader, set.cfg.Threshold = builtIn(t)
 	}
@@ -140,7 +142,8 @@ func newWorld(t *testing.T, open func(*testing.T, *world) store, options ...opti
 	})
 	w.must(err)
 	w.dispatcher = offers.NewDispatcher(w.store, sender, w.wake, log, 1)
-	w.clock = offers.NewClock(w.store, w.wake, log, 0)
+	w.prompter = offers.NewPrompter(w.store, sender, w.wake, log)
+	w.clock = offers.NewClock(w.store, w.wake, log, 0, w.store.ForgetPending)
 	w.api = api.New(api.Deps{
 		Keys: w.store, Store: w.store, Proposer: offers.NewService(w.store, policy, func(string) int { return sender.Limit() }),
 		Confirms: reply.NewConfirmer(w.store, minRead, w.wake), Wake: w.wake, Log: log, Version: "test",
@@ -298,11 +301,13 @@ func (w *world) pass(d time.Duration) {
 // send sends what is in line.
 func (w *world) send() {
 	w.t.Helper()
-	for {
-		sent, err := w.dispatcher.Once(w.ctx)
-		w.must(err)
-		if !sent {
-			return
+	for _, next := range []func(context.Context) (bool, error){w.dispatcher.Once, w.prompter.Once} {
+		for {
+			sent, err := next(w.ctx)
+			w.must(err)
+			if !sent {
+				break
+			}
 		}
 	}
 }
@@ -326,7 +331,17 @@ func (w *world) Receive(ctx context.Context, in webhook.Inbound) (<-chan struct{
 func asServed(in webhook.Inbound) offers.Inbound {
 	out := offers.Inbound{
 		Provider: in.Provider, ProviderID: in.ProviderSID, Address: in.From, OurNumber: in.To, Text: string(in.Text), Raw: in.Raw,
-		Quoted: in.OriginalRepliedMessageSid, OptOut: in.OptOutType,
+		Quoted: in.OriginalRepliedMessageSid, OptOut: in.OptOutType, Name: people.CleanName(string(in.ProfileName)),
+	}
+	switch k := classifier.KeywordOf(classifier.NewWords(out.Text)); {
+	case in.OptOutType != "":
+		out.Keyword = people.Keyword(in.OptOutType)
+	case k == classifier.KeywordStop:
+		out.Keyword = people.KeywordStop
+	case k == classifier.KeywordStart:
+		out.Keyword = people.KeywordStart
+	case k == classifier.KeywordHelp:
+		out.Keyword = people.KeywordHelp
 	}
 	button := in.ButtonPayload != "" || in.ButtonText != ""
 	if button {
