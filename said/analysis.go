@@ -141,7 +141,7 @@ func (a *analysis) opening(b bound, i, first int, trigger bool) (asks, open bool
 		case trigger && (comma || a.permits(i)):
 			return true, true
 		case sep.text == ":":
-			return i >= 2 && introduces[a.toks[i-2].fold], true
+			return i >= 2 && introduces[a.toks[i-2].fold] || free && (a.permits(i) || a.toks[i].fold == "always"), true
 		case sep.text == "." || comma || isDash(sep.text) || sep.fold == "so":
 			return free, true
 		case separated:
@@ -169,7 +169,7 @@ func (a *analysis) opening(b bound, i, first int, trigger bool) (asks, open bool
 	return true, true
 }
 
-var introduces = wordSet("please todo todos tasks things favor favour following these then reminder list next now errands today")
+var introduces = wordSet("please todo todos to-do tasks favor favour favors favours then next now errands today")
 
 func politeWord(w string) bool { return w == "please" || w == "pls" || w == "plz" || w == "kindly" }
 
@@ -305,7 +305,7 @@ func (a *analysis) head(b bound, i int) (clause, bool) {
 		case t.fold == "always", t.fold == "only", t.fold == "instead", t.fold == "u":
 			p++
 			continue
-		case t.text == "," || isDash(t.text) || t.text == "(" || t.text == ")":
+		case t.text == "," || isDash(t.text) || t.text == "(" || t.text == ")" || t.text == ":" && len(c.times) > 0:
 			p++
 			continue
 		}

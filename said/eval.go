@@ -216,7 +216,7 @@ func (s Set) Hostile(r Row) []Candidate {
 		standing.Standing = true
 		all = append(all, standing)
 	}
-	names := []string{hostileAddress, "everyone", "+12025550199"}
+	names := []string{hostileAddress, "+12025550199"}
 	for _, c := range s.Contacts {
 		names = append(names, c.Name)
 		names = append(names, c.Aliases...)

@@ -71,6 +71,9 @@ func (a *analysis) contentFrom(c clause) int {
 		if !c.verb.content {
 			continue
 		}
+		if i > c.verbEnd && (a.toks[i].fold == "about" || a.toks[i].fold == "re" || a.toks[i].fold == "regarding") {
+			return i
+		}
 		if a.toks[i].text == ":" || clauseMarkers[a.toks[i].fold] && longest(a.toks, i, ongoing) == i && longest(a.toks, i, polite) == i || i > c.verbEnd && infinitive(a.toks, i) {
 			return i
 		}

@@ -34,7 +34,8 @@ func (a *analysis) slot(c clause, kind Kind, p bound, depth int) bool {
 		if article || ownArticle && (!c.verb.person || a.laterTo(c, p.to)) {
 			return false
 		}
-		return true
+		// "forward Lumen bill to Fern"
+		return c.verb.person || !a.nounAt(p.to, c.to) || !a.laterTo(c, p.to)
 	}
 	head := a.toks[at-1]
 	gap := a.toks[c.verbEnd : at-1]
@@ -89,7 +90,7 @@ func (a *analysis) endsWell(c clause, kind Kind, p bound) bool {
 		return true
 	}
 	// "Email Dana Priya's notes" names two; "Sam Lee" is one.
-	return p.to+1 < len(a.toks) && a.toks[p.to+1].fold == "'s"
+	return kind == KindSend && p.to+1 < len(a.toks) && a.toks[p.to+1].fold == "'s" && !a.laterTo(c, p.to)
 }
 
 // openers are capitals that begin a message and no family name.

@@ -29,7 +29,7 @@ var tokenForm = regexp.MustCompile(strings.Join([]string{
 	`[0-9]{1,2}:[0-9]{2}`,
 	`[0-9]+(?:[.,][0-9]+)?`,
 	`['’]s\b`,
-	`[\p{L}\p{M}]+(?:['’-][\p{L}\p{M}\p{N}]+)*`,
+	`\p{L}[\p{L}\p{M}\p{N}]*(?:['’-][\p{L}\p{M}\p{N}]+)*`,
 	`\n`,
 	`[^\s]`,
 }, "|"))

@@ -285,13 +285,16 @@ func dropBelowColon(text string) (string, bool) {
 			}
 		}
 		words := strings.Fields(strings.ToLower(strings.Trim(t, ":： ")))
-		if next == "" || listItem.MatchString(next) || len(words) > 0 && introduces[words[len(words)-1]] {
+		if next == "" || listItem.MatchString(next) || len(words) > 0 && introduces[words[len(words)-1]] || doThese.MatchString(t) {
 			continue
 		}
 		return strings.Join(lines[:i+1], "\n"), true
 	}
 	return text, false
 }
+
+// doThese announces the person's own list.
+var doThese = regexp.MustCompile(`(?i)^(?:(?:please|pls|can you|could you|hey|ok|also)[, ]+)*(?:do|handle|take care of)\b[^:]{0,40}:$`)
 
 var listItem = regexp.MustCompile(`^(?:[-*•–]|\d{1,2}[.)])\s`)
 

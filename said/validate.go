@@ -299,9 +299,27 @@ func (a *analysis) governor(p bound, in Intent) (int, bool) {
 		if c.verbAt < p.to || a.toks[c.verbAt].sentence != a.toks[p.from].sentence {
 			continue
 		}
-		return k, a.askFor(k, in) && a.standing(k) && a.takesUp(c) && !a.quoted[p.from]
+		return k, a.askFor(k, in) && a.standing(k) && a.takesUp(c) && a.triggers(p, in.Kind)
 	}
 	return 0, false
+}
+
+// triggers: it is what the recipient does that the ask hangs on, or a bill of
+// theirs: "whenever Northwind …", "invoices from Lumen …".
+func (a *analysis) triggers(p bound, kind Kind) bool {
+	at := p.from
+	if at > 0 && (isArticle(a.toks[at-1].fold) || possessor(a.toks[at-1].fold)) {
+		at--
+	}
+	if at > 0 && kind == KindPay && a.toks[at-1].fold == "from" {
+		return true
+	}
+	for n := 1; n <= 3 && n <= at; n++ {
+		if longest(a.toks, at-n, conditions) == at || longest(a.toks, at-n, ongoing) == at {
+			return a.toks[at-1].sentence == a.toks[p.from].sentence
+		}
+	}
+	return false
 }
 
 // takesUp: the verb has no recipient of its own, but a word for one before it.
