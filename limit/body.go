@@ -19,6 +19,8 @@ func Bodies(next http.Handler, within time.Duration) http.Handler {
 			rc := http.NewResponseController(w)
 			// What cannot have deadlines is no connection, and needs none.
 			if rc.SetReadDeadline(time.Now().Add(within)) == nil { // mutant: limit.body
+				// A copy: by its own the server sees what was left unread, and ends the connection after the answer.
+				r = r.WithContext(r.Context()) // mutant: limit.body-copy
 				r.Body = &body{r.Body, rc}
 			}
 		}

@@ -41,6 +41,11 @@ func TestBodies(t *testing.T) {
 		}
 		w.WriteHeader(http.StatusRequestTimeout)
 	})
+	mux.HandleFunc("POST /closed", func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.ReadAll(r.Body)
+		_ = r.Body.Close()
+		w.WriteHeader(http.StatusRequestTimeout)
+	})
 	mux.HandleFunc("POST /unread", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })
 	mux.HandleFunc("/waits", func(_ http.ResponseWriter, r *http.Request) {
 		_, _ = io.ReadAll(r.Body)
@@ -56,6 +61,10 @@ func TestBodies(t *testing.T) {
 	addr := strings.TrimPrefix(s.URL, "http://")
 	if res := dribble(t, addr, "POST /read", "abc"); res.StatusCode != http.StatusRequestTimeout {
 		t.Errorf("a body that does not come: %d", res.StatusCode)
+	}
+	// The connection ends with that: what would still come of the body is no request.
+	if res := dribble(t, addr, "POST /closed", "abc"); res.StatusCode != http.StatusRequestTimeout || !res.Close {
+		t.Errorf("a body that does not come, and was closed: %d, the connection ends: %v", res.StatusCode, res.Close)
 	}
 	if res := dribble(t, addr, "POST /unread", ""); res.StatusCode != http.StatusNoContent {
 		t.Errorf("a body that nobody reads: %d", res.StatusCode)

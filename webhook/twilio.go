@@ -270,6 +270,9 @@ func contentType(header http.Header, want string) bool {
 
 // readBody reads at most MaxBody bytes: 413 beyond, 408 if the server's time for it is over, 400 if it breaks off.
 func readBody(r *http.Request) ([]byte, *Refusal) {
+	if r.ContentLength > MaxBody {
+		return nil, &Refusal{http.StatusRequestEntityTooLarge, "body_size"} // nothing is kept of what is not to be read
+	}
 	raw, err := io.ReadAll(io.LimitReader(r.Body, MaxBody+1))
 	switch {
 	case len(raw) > MaxBody:

@@ -84,6 +84,7 @@ type result struct {
 	burst             map[string]int // by kind and answer
 	took              time.Duration
 	before, peak, end int // KiB
+	quarters          []int
 	lines             int // of the server's log
 	private           int // of those, with something private
 	unexpected        []string
@@ -126,6 +127,9 @@ func (r result) String() string {
 		fmt.Fprintf(&b, "  %-34s %d\n", k, r.burst[k])
 	}
 	fmt.Fprintf(&b, "memory             %.1f MiB before, %.1f MiB at most, %.1f MiB after\n", mib(r.before), mib(r.peak), mib(r.end))
+	for _, q := range r.quarters {
+		fmt.Fprintf(&b, "  then             %.1f MiB\n", mib(q))
+	}
 	fmt.Fprintf(&b, "log                %d lines, %d with something private\n", r.lines, r.private)
 	return b.String()
 }
@@ -193,7 +197,7 @@ func everything(ctx context.Context, o options) (result, error) {
 	began := time.Now()
 	r.beside, err = w.talk(ctx, func(ctx context.Context) {
 		r.burst, r.unexpected = w.burst(ctx)
-		r.took = time.Since(began)
+		r.took, r.quarters = time.Since(began), w.quarters
 	})
 	if err != nil {
 		return r, err
