@@ -47,6 +47,7 @@ type site struct {
 	ahead  atomic.Int64
 	n      atomic.Int64
 	broken atomic.Bool // readyz
+	deps   api.Deps
 }
 
 func newSite(t *testing.T) *site {
@@ -61,7 +62,7 @@ func newSite(t *testing.T) *site {
 	policy, err := gate.Sample()
 	s.must(err)
 	service := offers.NewService(s.store, policy, func(string) int { return 1600 }, offers.WithPages("https://approve.example.test"))
-	h := api.New(api.Deps{
+	s.deps = api.Deps{
 		Keys: s.store, Store: s.store, Proposer: service, Confirms: reply.NewConfirmer(s.store, minRead, s.wake), Wake: s.wake,
 		Log: slog.New(slog.DiscardHandler), Version: "test", Ready: func(context.Context) error {
 			if s.broken.Load() {
@@ -69,8 +70,8 @@ func newSite(t *testing.T) *site {
 			}
 			return nil
 		},
-	})
-	srv := httptest.NewServer(h)
+	}
+	srv := httptest.NewServer(api.New(s.deps))
 	t.Cleanup(srv.Close)
 	s.url = srv.URL
 	for _, sc := range scopes {
