@@ -136,14 +136,14 @@ func (a *analysis) opening(b bound, i, first int, trigger bool) (asks, open bool
 	separated := comma || isSeparatorWord(sep.fold) || isDash(sep.text) || sep.text == ":" || sep.text == "."
 	if len(a.clauses) == first { // after a statement
 		before := a.toks[b.from:sepAt]
-		free := !planning(before)
+		free := !planning(before) && !slices.ContainsFunc(before, func(t token) bool { return t.text == ":" })
 		switch {
 		case trigger && (comma || a.permits(i)):
 			return true, true
 		case sep.text == ":":
 			return i >= 2 && introduces[a.toks[i-2].fold] || free && (a.permits(i) || a.toks[i].fold == "always"), true
 		case sep.text == "." || comma || isDash(sep.text) || sep.fold == "so":
-			return free, true
+			return free && !greets(before), !reports(before) && !greets(before) // mutant: said.reported
 		case separated:
 			return false, free
 		}
@@ -214,9 +214,27 @@ func (a *analysis) isTrigger(b bound) bool {
 	return ok && (s.limit || s.every)
 }
 
+// reports says whether a clause tells of what somebody else says or wants.
+func reports(toks []token) bool {
+	return slices.ContainsFunc(toks, func(t token) bool { return reportWords[t.fold] || t.text == ":" })
+}
+
+// greets says whether a clause greets somebody by name: then what follows was
+// written to them. "Hey" is how people speak to a machine.
+func greets(toks []token) bool {
+	if len(toks) < 2 {
+		return false
+	}
+	w := toks[0].fold
+	return (w == "hi" || w == "hello" || w == "dear") && toks[1].capital()
+}
+
 // planning says whether a clause speaks of a plan, a wish or what somebody said.
 func planning(toks []token) bool {
 	for i, t := range toks {
+		if reportWords[t.fold] {
+			return true
+		}
 		if planWords[t.fold] {
 			if (t.fold == "will" || len(t.fold) > 3 && t.fold[len(t.fold)-3:] == "'ll") && i+1 < len(toks) && toks[i+1].fold == "be" {
 				continue // "I'll be late": nothing that a list could go on with
@@ -298,7 +316,7 @@ func (a *analysis) head(b bound, i int) (clause, bool) {
 				lists[which].set()
 			}
 			p = best
-			if (t.fold == "hey" || t.fold == "hi" || t.fold == "ok" || t.fold == "okay" || t.fold == "please") && p+1 < b.to && a.toks[p].isWord() && a.toks[p+1].text == "," {
+			if (t.fold == "hey" || t.fold == "ok" || t.fold == "okay") && p+1 < b.to && a.toks[p].isWord() && a.toks[p+1].text == "," {
 				p += 2 // whom it is said to
 			}
 			continue

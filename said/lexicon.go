@@ -217,12 +217,16 @@ var commonVerbs = wordSet(`be call come bring pick buy get go do make take leave
 	turn move cancel order book pay send text email tell ask reply forward post share give hand drop return stay work eat sleep
 	watch play run let write update invite add remove delete ship prepare`)
 
-// statementVerbs show that a clause before an ask states a plan, a wish or what
-// somebody says, whose list the ask may continue.
-var planWords = wordSet(`will 'll i'll we'll he'll she'll they'll you'll should would could can might may must need needs have want
-	wants wanted going gonna wanna gotta plan planning plans hope hoping try trying let's lets to said says say asked asks told thinks
-	think suggested suggests wondering whether if when unless maybe perhaps wish supposed meant agreed promised decided intend
-	i'd he'd she'd we'd they'd you'd wrote writes writing`)
+// planWords show that a clause before an ask states a plan or a wish, whose list
+// the ask may go on with ("I need to call the bank, email Dana").
+var planWords = wordSet(`will 'll i'll we'll he'll she'll they'll you'll should would could can might may must need needs have
+	going gonna wanna gotta want plan planning plans hope hoping try trying let's lets think wondering whether if when unless maybe perhaps wish
+	supposed meant decided intend i'd he'd she'd we'd they'd you'd`)
+
+// reportWords show that a clause tells of what somebody else says or wants.
+var reportWords = wordSet(`said says say asked asks ask told tells telling thinks suggested suggests wants wanted agreed promised wrote writes writing
+	according per reads claims claimed insists insisted demands demanded orders ordered requests requested texted emailed messaged replied
+	mentioned recommends recommended advises advised begs begged states stated instructs instructed announced posted shouted quote quoting`)
 
 func wordSet(s string) map[string]bool {
 	m := make(map[string]bool)

@@ -27,6 +27,7 @@ const (
 	removedReported   = "reported-speech"
 	removedTranscript = "transcript"
 	removedLongQuote  = "long-quote"
+	removedLetter     = "letter"
 	removedWrapped    = "wrapped-quote"
 	removedHidden     = "hidden-characters"
 	removedBelowSign  = "below-signature"
@@ -73,6 +74,7 @@ func Unquote(text string) Unquoted {
 		take func(string) (string, bool)
 		what string
 	}{
+		{dropLetter, removedLetter},
 		{dropLongQuotes, removedLongQuote},
 		{dropTranscript, removedTranscript},
 		{dropIntroduced, removedIntroduced},
@@ -250,6 +252,7 @@ var introduction = regexp.MustCompile(`(?i)(?:^|[.!?;,\n(–—-]\s*|\b(?:and|so
 	`\b(?:e-?mails?|messages?|texts?|notes?|letters?|invoices?|replys?|replies|response|thread|chat|transcript|log|quote|posts?|tweets?|page|article|snippet|paste|instructions?|wording|content|contents|body|following|below|this|it|they sent|he sent|she sent|wrote|said|from [^:\n]{1,40})\s*:` +
 	`|(?:see|from|copied|pasted|quoted|quoting) (?:below|above)\s*(?::|\n|$)` +
 	`|(?:he|she|they|it|someone|somebody|the (?:email|e-mail|message|text|note|letter|page|site|invoice|memo|doc|document|post)) (?:just )?(?:wrote|said|says|reads?|sent(?: me)?(?: this)?|writes|replied|goes|emailed|texted|asks|asked)\s*(?:back|this|me|the following|verbatim)?\s*:` +
+	`|note to self\s*[:,–—-]` +
 	`|(?:quote|verbatim|original|fwd|fw|message|email|text) ?:\s` +
 	`)`)
 
@@ -264,6 +267,21 @@ func dropIntroduced(text string) (string, bool) {
 			}
 		}
 		return text[:from], true
+	}
+	return text, false
+}
+
+// salutation is a line that greets somebody by name and does nothing else.
+var salutation = regexp.MustCompile(`^\s*(?:(?i:dear)\s+\S.{0,60}|(?i:hi|hello|hey|good (?:morning|afternoon|evening))\s+\p{Lu}[\p{L}.'’ -]{0,40})[,:!.]?\s*$`)
+
+// dropLetter takes out everything from a line on that greets somebody by name: it
+// was written to them, and pasted.
+func dropLetter(text string) (string, bool) {
+	lines := strings.Split(text, "\n")
+	for i, line := range lines {
+		if i+1 < len(lines) && salutation.MatchString(line) && strings.TrimSpace(strings.Join(lines[i+1:], "")) != "" {
+			return strings.Join(lines[:i], "\n"), true
+		}
 	}
 	return text, false
 }
