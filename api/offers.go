@@ -140,7 +140,7 @@ func (s *server) enqueue(ctx context.Context, in *offerInput) (*offerOutput, err
 		}
 	}
 	op, _, err := s.Proposer.Propose(ctx, offers.Request{
-		AccountID: key(ctx).AccountID, Call: "POST /v1/offers", Key: in.Key, BodySum: sum, PersonID: req.PersonID, Address: addr,
+		AccountID: key(ctx).AccountID, Call: "POST /v1/offers", Key: in.Key, BodySum: sum, KeyID: key(ctx).ID, PersonID: req.PersonID, Address: addr,
 		Kind: string(gate.KindToolCall), Tool: req.Tool, Args: req.Args, Supersedes: req.Supersedes, Present: req.Present,
 	})
 	if err != nil {

@@ -127,7 +127,7 @@ func (s *server) propose(ctx context.Context, in *offerInput) (*operationOutput,
 		return nil, problem(http.StatusBadRequest, "bad_request", "present must be queue or now.")
 	}
 	op, _, err := s.Proposer.Propose(ctx, offers.Request{
-		AccountID: key(ctx).AccountID, Call: "POST /v1/operations", Key: in.Key, BodySum: sum, RunID: req.RunID,
+		AccountID: key(ctx).AccountID, Call: "POST /v1/operations", Key: in.Key, BodySum: sum, KeyID: key(ctx).ID, RunID: req.RunID,
 		Kind: req.Kind, Tool: req.Tool, Args: req.Args, Supersedes: req.Supersedes, Present: req.Present,
 	})
 	if err != nil {

@@ -43,8 +43,9 @@ func NewService(store Proposer, policy *gate.Policy, limit func(channel string) 
 type Request struct {
 	AccountID string
 	Call      string
-	Key       string
+	Key       string // Idempotency-Key
 	BodySum   Digest
+	KeyID     string // of the key that the call was made with
 
 	RunID    string // or the short way in:
 	PersonID string
@@ -66,7 +67,7 @@ func (s *Service) Propose(ctx context.Context, r Request) (op Operation, again b
 		return Operation{}, false, err
 	}
 	p := Proposal{
-		AccountID: r.AccountID, Call: r.Call, Key: r.Key, BodySum: r.BodySum,
+		AccountID: r.AccountID, Call: r.Call, Key: r.Key, BodySum: r.BodySum, KeyID: r.KeyID,
 		RunID: r.RunID, PersonID: r.PersonID, Address: r.Address,
 		Kind: r.Kind, Tool: r.Tool, Args: args, ArgsSum: sum, Supersedes: r.Supersedes, Present: r.Present,
 	}

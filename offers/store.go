@@ -74,6 +74,7 @@ type Proposal struct {
 	Call      string // which call the key belongs to, such as "POST /v1/offers"
 	Key       string // Idempotency-Key
 	BodySum   Digest // of the whole body's canonical form
+	KeyID     string // of the key that the call was made with; empty: none
 
 	// Exactly one of RunID, PersonID and Address is set. The last two are the short way in: a new run is made.
 	RunID    string
@@ -220,7 +221,7 @@ type Received struct {
 	OptOut    string   // the provider's own word: STOP, START or HELP
 	OptedOut  bool     // no text goes to its address
 	Settling  int      // yeses of the person that settle
-	Listening bool     // an agent of the account has read events, or answered a webhook, a moment ago
+	Listening bool     // a moment ago each key with an offer live here has read events, or an endpoint of the account has answered
 	Prompted  bool     // a code goes out to the sender, who is nobody
 }
 

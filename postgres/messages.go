@@ -49,6 +49,8 @@ const receivedContext = `SELECT m.account_id, coalesce(m.person_id::text, ''), m
     WHERE q.provider_id = $9 AND t.person_id = m.person_id), '') END,
   (SELECT count(*) FROM operations s WHERE s.person_id = m.person_id AND s.state = 'settling'),
   EXISTS (SELECT 1 FROM keys k WHERE k.account_id = m.account_id AND k.revoked_at IS NULL AND k.polled_at > cs_now() - $12::interval)
+    AND NOT EXISTS (SELECT 1 FROM offers d JOIN operations y ON y.id = d.operation_id JOIN keys k ON k.id = y.key_id
+      WHERE d.person_id = m.person_id AND d.state IN ('sending', 'open') AND (k.revoked_at IS NOT NULL OR coalesce(k.polled_at <= cs_now() - $12::interval, true))) -- mutant: postgres.own-key
   OR EXISTS (SELECT 1 FROM endpoints e WHERE e.account_id = m.account_id AND e.disabled_at IS NULL AND e.answered_at > cs_now() - $13::interval),
   ` + offerColumns + `
 FROM m LEFT JOIN who ON true
@@ -71,6 +73,8 @@ const contextOf = `SELECT m.id, m.account_id, coalesce(m.person_id::text, ''), c
     WHERE q.provider_id = m.quoted AND t.person_id = m.person_id), '') END,
   (SELECT count(*) FROM operations s WHERE s.person_id = m.person_id AND s.state = 'settling'),
   EXISTS (SELECT 1 FROM keys k WHERE k.account_id = m.account_id AND k.revoked_at IS NULL AND k.polled_at > cs_now() - $3::interval)
+    AND NOT EXISTS (SELECT 1 FROM offers d JOIN operations y ON y.id = d.operation_id JOIN keys k ON k.id = y.key_id
+      WHERE d.person_id = m.person_id AND d.state IN ('sending', 'open') AND (k.revoked_at IS NOT NULL OR coalesce(k.polled_at <= cs_now() - $3::interval, true))) -- mutant: postgres.own-key-context
   OR EXISTS (SELECT 1 FROM endpoints e WHERE e.account_id = m.account_id AND e.disabled_at IS NULL AND e.answered_at > cs_now() - $4::interval)
 FROM messages m LEFT JOIN runs r ON r.id = m.run_id WHERE m.provider = $1 AND m.provider_id = $2`
 

@@ -171,10 +171,10 @@ func (th *thread) store(ctx context.Context, p offers.Proposal, f offers.Facts, 
 	d := plan.Decision
 	row := offers.OperationRow(p, f, plan)
 	_, err := th.tx.Exec(ctx, `INSERT INTO operations (id, account_id, run_id, person_id, kind, tool, args, args_sha256, decision, reason, rule, detail,
-		tier, capability, state, created_at, permission_id, approved_at)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, nullif($17, '')::uuid, CASE WHEN $18 THEN $16::timestamptz END)`,
+		tier, capability, state, created_at, permission_id, approved_at, key_id)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, nullif($17, '')::uuid, CASE WHEN $18 THEN $16::timestamptz END, nullif($19, '')::uuid)`,
 		row.ID, th.accountID, row.RunID, th.personID, row.Kind, row.Tool, p.Args, p.ArgsSum[:], row.Decision, row.Reason, row.Rule, row.Detail,
-		row.Tier, row.Capability, string(row.State), th.now, row.PermissionID, row.Permitted())
+		row.Tier, row.Capability, string(row.State), th.now, row.PermissionID, row.Permitted(), p.KeyID)
 	if err != nil {
 		return err
 	}

@@ -151,6 +151,8 @@ const around = `SELECT m.opt_out, coalesce((SELECT a.opted_out_at IS NOT NULL FR
 	  WHERE q.provider_id = m.quoted AND t.person_id = m.person_id), '') END,
 	(SELECT count(*) FROM operations s WHERE s.person_id = m.person_id AND s.state = 'settling'),
 	EXISTS (SELECT 1 FROM keys k WHERE k.account_id = m.account_id AND k.revoked_at IS NULL AND k.polled_at > ?2)
+	AND NOT EXISTS (SELECT 1 FROM offers d JOIN operations y ON y.id = d.operation_id JOIN keys k ON k.id = y.key_id
+	  WHERE d.person_id = m.person_id AND d.state IN ('sending', 'open') AND (k.revoked_at IS NOT NULL OR coalesce(k.polled_at <= ?2, 1))) -- mutant: sqlite.own-key
 	OR EXISTS (SELECT 1 FROM endpoints e WHERE e.account_id = m.account_id AND e.disabled_at IS NULL AND e.answered_at > ?3)
 	FROM messages m WHERE m.id = ?1`
 

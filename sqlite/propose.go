@@ -154,10 +154,10 @@ func (th *thread) store(p offers.Proposal, f offers.Facts, plan offers.Plan) err
 	d := plan.Decision
 	op := offers.OperationRow(p, f, plan)
 	_, err := th.exec(`INSERT INTO operations (id, account_id, run_id, person_id, kind, tool, args, args_sha256, decision, reason, rule, detail,
-		tier, capability, state, created_at, permission_id, approved_at)
-		VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, nullif(?17, ''), iif(?18, ?16, NULL))`,
+		tier, capability, state, created_at, permission_id, approved_at, key_id)
+		VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, nullif(?17, ''), iif(?18, ?16, NULL), nullif(?19, ''))`,
 		op.ID, th.accountID, op.RunID, th.personID, op.Kind, op.Tool, p.Args, p.ArgsSum[:], op.Decision, op.Reason, op.Rule, op.Detail,
-		op.Tier, op.Capability, string(op.State), th.now.UnixMicro(), fold(op.PermissionID), op.Permitted())
+		op.Tier, op.Capability, string(op.State), th.now.UnixMicro(), fold(op.PermissionID), op.Permitted(), p.KeyID)
 	if err != nil {
 		return err
 	}

@@ -190,6 +190,39 @@ func runTests(t *testing.T, open Open) {
 		w.must(w.Store.RevokeKey(w.ctx, p.AccountID, k.ID))
 		listens(false, "with a key that was revoked")
 	})
+	t.Run("TheOffersOwnKey", func(t *testing.T) {
+		w := newWorld(t, open)
+		p := w.person(gate.TierOwner)
+		keys := [2]people.Key{}
+		for i := range keys {
+			_, hash := people.NewSecret()
+			keys[i] = people.Key{ID: offers.NewID(), AccountID: p.AccountID, Name: "agent", Scope: people.ScopeAgent}
+			w.must(w.Store.AddKey(w.ctx, keys[i], hash))
+		}
+		listens := func(want bool, when string) {
+			t.Helper()
+			in := w.says(p, "hm")
+			again, err := w.Store.Context(w.ctx, in.MessageID)
+			w.must(err)
+			if in.Listening != want || again.Listening != want {
+				t.Fatalf("%s: an agent listens: %v, and read again %v, want %v", when, in.Listening, again.Listening, want)
+			}
+		}
+		pr := w.proposal(p)
+		pr.KeyID = keys[0].ID
+		w.operate(pr)
+		w.sendAll()
+		w.must(w.Store.Polled(w.ctx, keys[1].ID))
+		listens(false, "another's key has read events")
+		w.must(w.Store.Polled(w.ctx, keys[0].ID))
+		listens(true, "the offer's own key has")
+		w.Advance(offers.ListensFor)
+		w.must(w.Store.Polled(w.ctx, keys[1].ID))
+		listens(false, "its own key has not for a while")
+		w.must(w.Store.Polled(w.ctx, keys[0].ID))
+		w.must(w.Store.RevokeKey(w.ctx, p.AccountID, keys[0].ID))
+		listens(false, "its own key was revoked")
+	})
 	t.Run("FactsOf", func(t *testing.T) {
 		w := newWorld(t, open)
 		_, err := w.Store.FactsOf(w.ctx, people.DefaultAccount, "", nil)
