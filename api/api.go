@@ -33,6 +33,9 @@ const (
 	maxBody = 256 << 10
 	maxWait = 60 * time.Second
 	reread  = time.Second // a waiter reads again this often, woken or not, where nothing else is said
+	// lag is after what time a waiter of the feed reads again that began or was woken and found nothing: an event can be
+	// read when older transactions have ended too, and no wake-up tells of that. It doubles until it is reread.
+	lag = 5 * time.Millisecond
 )
 
 // KeyStore finds the key of a call.
@@ -239,23 +242,30 @@ func responses(api huma.API, op huma.Operation) map[string]*huma.Response {
 	}
 }
 
-// until calls look whenever something was committed, and on a timer, until it is done or the time is over.
-func (s *server) until(ctx context.Context, atMost time.Duration, look func() (done bool, err error)) error {
+// until calls look whenever something was committed, and on a timer, until it is done or the time is over. From
+// the beginning and from each wake-up the timer goes by first, and then by twice as much, up to the ordinary; 0: by the
+// ordinary.
+func (s *server) until(ctx context.Context, atMost, first time.Duration, look func() (done bool, err error)) error {
 	ctx, cancel := context.WithTimeout(ctx, atMost)
 	defer cancel()
-	t := time.NewTicker(s.Reread)
+	first = min(cmp.Or(first, s.Reread), s.Reread) // mutant: api-lag
+	next := first
+	t := time.NewTimer(next)
 	defer t.Stop()
 	for {
-		woken := s.Wake.C()
+		wake := s.Wake.C()
 		if done, err := look(); done || err != nil {
 			return err
 		}
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-woken:
+		case <-wake:
+			next = first
 		case <-t.C:
+			next = min(2*next, s.Reread)
 		}
+		t.Reset(next)
 	}
 }
 

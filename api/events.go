@@ -44,7 +44,7 @@ func (s *server) events() {
 		}
 		ear := listener{s: s, key: key(ctx)}
 		out := &eventPage{}
-		err = s.until(ctx, wait, func() (bool, error) {
+		err = s.until(ctx, wait, lag, func() (bool, error) {
 			if err := ear.mark(ctx); err != nil {
 				return false, err
 			}

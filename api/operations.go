@@ -83,7 +83,7 @@ func (s *server) operation(ctx context.Context, in *operationQuery) (*operationO
 		return nil, err
 	}
 	out := &operationOutput{}
-	err = s.until(ctx, wait, func() (bool, error) {
+	err = s.until(ctx, wait, 0, func() (bool, error) {
 		op, err := s.Store.Operation(ctx, key(ctx).AccountID, in.ID)
 		out.Body = op
 		return op.State != offers.OpAsked && op.State != offers.OpSettling, err
