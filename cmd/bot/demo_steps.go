@@ -476,10 +476,12 @@ func (s *script) outsiders() {
 		passed(s.reply(q, "yes"), offers.MessageReceived, "")
 		s.stays(o)
 	})
-	s.step("a stranger gets 200 and nothing else: one row, no text, no event", func() {
+	var code string
+	stranger := scriptPerson{}
+	s.step("a stranger gets 200 and one text with a code: one row, no event", func() {
 		want("a free number", len(s.free) > 0, true)
 		number, sid, words := s.free[0], "SM"+randomHex(), "yes from "+randomHex()
-		s.free = s.free[1:]
+		stranger.number, s.free = number, s.free[1:]
 		s.deliver(sid, number, words)
 		s.deliver(sid, number, words)
 		// Storing it once more says what is there.
@@ -489,11 +491,28 @@ func (s *script) outsiders() {
 		})
 		must("the row", err)
 		want("stored, nobody's, not trusted", fmt.Sprint(r.Duplicate, " ", r.PersonID, " ", r.Trusted), "true  false")
+		_, code, _ = strings.Cut(s.text(stranger, 1), "Your code: ")
+		code, _, _ = strings.Cut(code, ". ")
 		s.reply(q, "how was the game") // what comes after it in the feed
 		for _, h := range s.feed {
 			want("an event with the stranger's words", bytes.Contains(h.Data, []byte(words)), false)
 		}
-		want("texts to the stranger", len(s.twilio.texts(number)), 0)
+		want("texts to the stranger", len(s.twilio.texts(number)), 1)
+		s.stays(o)
+	})
+	s.step("texted back the code does nothing; from the owner it makes a person, whose yes counts", func() {
+		from := len(s.feed)
+		s.deliver("SM"+randomHex(), stranger.number, code)
+		s.reply(q, "code "+code+" --as owner")
+		var made struct{ ID string }
+		s.command(&made, "people", "approve", strings.ToLower(code), "--as", "owner", "--name", demoName+stranger.number[len(stranger.number)-2:])
+		stranger.id = made.ID
+		s.cast = append(s.cast, stranger)
+		s.await("person.paired", from, func(h heard) bool { return h.Type == offers.PersonPaired && h.data.PersonID == made.ID })
+		s.text(stranger, 2) // that they are known now
+		mine := s.ask(stranger, "email.send", email("Lunch"), nil)
+		ends(s.reply(stranger, "yes"), mine, offers.Consumed)
+		s.released(mine)
 		s.stays(o)
 	})
 	s.step("a wrong signature is 403, and nothing is stored", func() {
