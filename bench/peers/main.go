@@ -306,8 +306,8 @@ func rates(ctx context.Context, o options, pg *machine.Postgres, sides []side) (
 			}
 			for _, r := range got {
 				r.Repetition = rep
-				note("%-22s %2d connections: %6.1f/s p50 %.2f p99 %.2f ms, %d errors of %d, peak %d MiB, foreign %.2f cores %s",
-					r.Side, r.Connections, r.PerSecond, r.P50, r.P99, r.Errors, r.Approvals, r.Peak>>20, r.Foreign, r.FirstError)
+				note("%-22s %2d connections: %6.1f/s p50 %.2f p99 %.2f ms, %d errors of %d, peak %s MiB, foreign %.2f cores %s",
+					r.Side, r.Connections, r.PerSecond, r.P50, r.P99, r.Errors, r.Approvals, mebibytes(r.Peaks), r.Foreign, r.FirstError)
 				out = append(out, r)
 			}
 		}
@@ -341,7 +341,7 @@ func ratesOf(ctx context.Context, o options, pg *machine.Postgres, s side) ([]ra
 		}
 		r.Foreign = m.Foreign()
 		for _, p := range s.processes() {
-			r.Peak += p.Peak()
+			r.Peaks = append(r.Peaks, p.Peak())
 		}
 		out = append(out, r)
 	}

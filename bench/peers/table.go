@@ -32,7 +32,7 @@ type rate struct {
 	PerSecond   float64 `json:"per_second"` // until everything had finished
 	P50         float64 `json:"p50_ms"`     // from the decision to the action
 	P99         float64 `json:"p99_ms"`
-	Peak        int64   `json:"peak_rss_bytes"` // of the processes, the database left out
+	Peaks       []int64 `json:"peak_rss_bytes"` // of each process, the database left out
 	Foreign     float64 `json:"foreign_cores"`
 }
 
@@ -59,7 +59,7 @@ type row struct {
 	perSecond   []float64 // by connections, medians of the repetitions
 	ratio       []float64 // to the limit, the median of pairs; 0 without one
 	p99         []float64
-	peak        int64
+	peaks       []int64 // of each process, the largest
 	errors      int
 	races       []race
 	kills       []killed
@@ -77,7 +77,7 @@ func rows(r report) []row {
 					continue
 				}
 				perSecond, p99 = append(perSecond, x.PerSecond), append(p99, x.P99)
-				w.peak, w.errors = max(w.peak, x.Peak), w.errors+x.Errors
+				w.peaks, w.errors = larger(w.peaks, x.Peaks), w.errors+x.Errors
 				for _, l := range r.Rates {
 					if l.Side == a.Limit && l.Connections == c && l.Repetition == x.Repetition && l.PerSecond > 0 {
 						ratio = append(ratio, x.PerSecond/l.PerSecond)
@@ -104,6 +104,15 @@ func rows(r report) []row {
 	return out
 }
 
+// larger takes the larger of both, one by one.
+func larger(a, b []int64) []int64 {
+	out := slices.Clone(b)
+	for i := range min(len(a), len(out)) {
+		out[i] = max(a[i], out[i])
+	}
+	return out
+}
+
 func connectionsOf(r report) []int {
 	var out []int
 	for _, x := range r.Rates {
@@ -126,7 +135,7 @@ func merge(to, from []row) []row {
 		}
 		t := &to[i]
 		if len(t.perSecond) == 0 {
-			t.connections, t.perSecond, t.ratio, t.p99, t.peak, t.errors = f.connections, f.perSecond, f.ratio, f.p99, f.peak, f.errors
+			t.connections, t.perSecond, t.ratio, t.p99, t.peaks, t.errors = f.connections, f.perSecond, f.ratio, f.p99, f.peaks, f.errors
 		}
 		if len(t.races) == 0 {
 			t.races = f.races
@@ -149,16 +158,13 @@ func markdown(all []row) string {
 			header = each(r.connections, func(c int) string { return fmt.Sprint(c) })
 		}
 	}
-	fmt.Fprintf(&b, "| | approvals/s at %s | of the limit | p99, ms | MiB | runs of a decision posted 50× | SIGKILL just before | just past |\n|---|---|---|---|---|---|---|---|\n", header)
+	fmt.Fprintf(&b, "| | approvals/s at %s | of the limit | p99, ms | MiB | runs of a yes posted 50× | SIGKILL just before | just past |\n|---|---|---|---|---|---|---|---|\n", header)
 	for _, r := range all {
-		peak := none
-		if r.peak > 0 {
-			peak = fmt.Sprint((r.peak + 1<<19) >> 20)
-		}
 		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s | %s | %s | %s |\n", r.Name,
 			each(r.perSecond, func(v float64) string { return fmt.Sprintf("%.0f", v) }),
 			each(r.ratio, func(v float64) string { return fmt.Sprintf("%.2f", v) }),
-			each(r.p99, func(v float64) string { return fmt.Sprintf("%.0f", v) }), peak, raced(r.races), died(r.kills, afterYes, before), died(r.kills, past))
+			each(r.p99, func(v float64) string { return fmt.Sprintf("%.0f", v) }),
+			mebibytes(r.peaks), raced(r.races), died(r.kills, afterYes, before), died(r.kills, past))
 	}
 	for _, r := range all {
 		if r.Version != "" {
@@ -181,6 +187,11 @@ func each[T any](v []T, text func(T) string) string {
 		out[i] = text(x)
 	}
 	return strings.Join(out, " / ")
+}
+
+// mebibytes of each process.
+func mebibytes(peaks []int64) string {
+	return strings.ReplaceAll(each(peaks, func(v int64) string { return fmt.Sprint((v + 1<<19) >> 20) }), " / ", " + ")
 }
 
 // raced tells the runs of one message, then those of as many messages.
