@@ -77,8 +77,13 @@ func newApp(c config, s store, log *slog.Logger) (*app, error) {
 	if err := metrics.Register(drift); err != nil {
 		return nil, err
 	}
+	hearing, err := newHearing(c)
+	if err != nil {
+		return nil, err
+	}
 	processor, err := reply.NewProcessor(s, reader, reply.Config{
 		Threshold: threshold, MinRead: c.MinRead, TapbackConfirms: c.TapbackConfirms, HourlyTexts: c.HourlyTexts, Drift: drift,
+		Said: hearing,
 	}, bell, log)
 	if err != nil {
 		return nil, err

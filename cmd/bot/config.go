@@ -46,6 +46,8 @@ func settings() []setting {
 		{key: "calibration", env: "COUNTERSIGN_CALIBRATION"},
 		{key: "min_read", env: "COUNTERSIGN_MIN_READ", def: "1s"},
 		{key: "tapback_confirms", env: "COUNTERSIGN_TAPBACK_CONFIRMS"},
+		{key: "said", env: "COUNTERSIGN_SAID", def: saidBuiltIn},
+		{key: "time_zone", env: "COUNTERSIGN_TIME_ZONE", def: "UTC"},
 		{key: "hourly_texts", env: "COUNTERSIGN_HOURLY_TEXTS", def: strconv.Itoa(offers.HourlyTexts)},
 		{key: "idle_days", env: "COUNTERSIGN_IDLE_DAYS", def: "0"},
 		{key: "sim", env: "COUNTERSIGN_SIM"},
@@ -76,8 +78,10 @@ type config struct {
 	MinRead                          time.Duration
 	// TapbackConfirms lets a reaction to the whole text of the only open offer pass for a yes.
 	TapbackConfirms bool
-	IdleDays        int // after so many days without a text an address is unbound; 0: never
-	HourlyTexts     int // questions and notices of the service's own to one person within an hour
+	IdleDays        int            // after so many days without a text an address is unbound; 0: never
+	Said            string         // who takes permissions from owners' words: builtin, openai or off
+	TimeZone        *time.Location // of the people, for times in their words
+	HourlyTexts     int            // questions and notices of the service's own to one person within an hour
 	Sim             bool
 	Twilio          twilioConfig
 	OpenAI          map[string]string // by the names of its environment
@@ -189,6 +193,14 @@ func build(k *koanf.Koanf) (config, error) {
 	}
 	if c.TapbackConfirms, err = boolean(k, "tapback_confirms", "COUNTERSIGN_TAPBACK_CONFIRMS"); err != nil {
 		return c, err
+	}
+	switch c.Said = k.String("said"); c.Said {
+	case saidBuiltIn, saidOpenAI, saidOff:
+	default:
+		return c, usage("COUNTERSIGN_SAID must be builtin, openai or off.")
+	}
+	if c.TimeZone, err = time.LoadLocation(k.String("time_zone")); err != nil {
+		return c, usage("COUNTERSIGN_TIME_ZONE must be the name of a time zone, such as Europe/Berlin.")
 	}
 	if c.HourlyTexts, err = strconv.Atoi(k.String("hourly_texts")); err != nil || c.HourlyTexts < 1 {
 		return c, usage("COUNTERSIGN_HOURLY_TEXTS must be a whole number of at least 1, such as 20.")

@@ -19,6 +19,8 @@ type serveCmd struct {
 	Calibration           string `help:"The reader's calibration file (COUNTERSIGN_CALIBRATION)." placeholder:"FILE"`
 	MinRead               string `help:"From the newest ask to the earliest yes (COUNTERSIGN_MIN_READ)." placeholder:"1s"`
 	TapbackConfirms       bool   `help:"A like or heart that quotes the whole text of the only open offer passes for a yes (COUNTERSIGN_TAPBACK_CONFIRMS)."`
+	Said                  string `help:"Who takes permissions from what owners type: builtin, openai or off (COUNTERSIGN_SAID)." placeholder:"builtin"`
+	TimeZone              string `help:"The people's time zone, for times in what they type (COUNTERSIGN_TIME_ZONE)." placeholder:"UTC"`
 	HourlyTexts           string `help:"Questions and notices of the service's own to one person within an hour (COUNTERSIGN_HOURLY_TEXTS)." placeholder:"20"`
 	IdleDays              string `help:"Unbind an address after so many days without a text from it; 0 is never (COUNTERSIGN_IDLE_DAYS)." placeholder:"0"`
 	Sim                   bool   `help:"The simulated phone instead of Twilio (COUNTERSIGN_SIM)."`
@@ -47,7 +49,7 @@ func (c *serveCmd) Run(e *env) error {
 	flags := map[string]string{
 		"addr": c.Addr, "console_addr": c.ConsoleAddr, "redis_url": c.RedisURL,
 		"rate_key": c.RateKey, "rate_account": c.RateAccount, "rate_sender": c.RateSender, "database_url": c.DatabaseURL, "public_url": c.PublicURL, "policy": c.Policy, "reader": c.Reader,
-		"calibration": c.Calibration, "min_read": c.MinRead, "hourly_texts": c.HourlyTexts, "idle_days": c.IdleDays, "twilio_account_sid": c.TwilioAccountSid, "twilio_from": c.TwilioFrom,
+		"calibration": c.Calibration, "min_read": c.MinRead, "said": c.Said, "time_zone": c.TimeZone, "hourly_texts": c.HourlyTexts, "idle_days": c.IdleDays, "twilio_account_sid": c.TwilioAccountSid, "twilio_from": c.TwilioFrom,
 		"twilio_numbers": c.TwilioNumbers, "twilio_api_url": c.TwilioApiUrl,
 		"openai_base_url": c.OpenaiBaseUrl, "openai_model": c.OpenaiModel,
 	}
