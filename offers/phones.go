@@ -2,7 +2,9 @@ package offers
 
 import (
 	"context"
+	"fmt"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -23,6 +25,9 @@ type Phones interface {
 	// the chosen one is shown once more, alone, so that the yes that follows is a yes to it. The number is that of the list
 	// that was texted last, was accepted by the provider before the message came, and names those offers that are live now. Errors: *Refusal (decided before; not listed), and then nothing has changed.
 	Choose(ctx context.Context, c ChooseRequest) error
+	// Ended lists the person's offers that have ended and may still have been on the screen within CrossWindow before the
+	// newest ask of this one, newest end first: what a yes that crossed with that ask may have been meant for.
+	Ended(ctx context.Context, offerID string) ([]Offer, error)
 	// Report records what a status callback says of a text. Callbacks come in any order, more than once, and before the
 	// answer to the send. Proof that every part was accepted opens what was unknown; one part that was not delivered
 	// makes the text's offer undeliverable; a dead number is unbound. Errors: ErrNotFound (no text of ours).
@@ -120,4 +125,29 @@ func Picked(list, live []string, number int) (string, error) {
 		return "", &Refusal{Why: WhyNotListed}
 	}
 	return list[number-1], nil
+}
+
+// NotOpen says of offers that have ended that they have, for a question about another one: by their labels and states, which
+// code wrote, and of no more than two. Empty: there are none.
+func NotOpen(ended []Offer) string {
+	var b strings.Builder
+	for _, o := range ended[:min(len(ended), namedEnded)] {
+		fmt.Fprintf(&b, "No longer open: %s (%s).\n", o.Label, ending(o.State))
+	}
+	return b.String()
+}
+
+// namedEnded is how many ends one question names.
+const namedEnded = 2
+
+func ending(s State) string {
+	switch s {
+	case Consumed, Lapsed:
+		return "approved before"
+	case Superseded, Modified:
+		return "replaced"
+	case Undeliverable:
+		return "could not be shown"
+	}
+	return string(s) // expired, declined, withdrawn
 }

@@ -283,3 +283,18 @@ func (th *thread) picked(ctx context.Context, c offers.ChooseRequest) (string, e
 	}
 	return offers.Picked(list, live, c.Number)
 }
+
+// Ended implements [offers.Phones].
+func (s *Store) Ended(ctx context.Context, offerID string) ([]offers.Offer, error) {
+	rows, err := s.pool.Query(ctx, `SELECT `+offerColumns+fromOffers+`JOIN offers n ON n.person_id = o.person_id AND n.id <> o.id
+		WHERE n.id = $1 AND o.sent_at IS NOT NULL AND o.closed_at > n.asked_at - $2::interval -- mutant: postgres.ended.window
+		ORDER BY o.closed_at DESC, o.id DESC LIMIT 10`, offerID, offers.CrossWindow)
+	if err != nil {
+		return nil, fmt.Errorf("ended: %w", err)
+	}
+	list, err := pgx.CollectRows(rows, scanOffer)
+	if err != nil {
+		return nil, fmt.Errorf("ended: %w", err)
+	}
+	return list, nil
+}

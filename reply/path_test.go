@@ -535,6 +535,22 @@ func TestCase_HA12_YesToOneAndNoToAnother(t *testing.T) {
 	}
 }
 
+// After several asks the question that is put again says what is over, so that nobody takes it for the other one.
+func TestCase_HA08_TheQuestionSaysWhatHasEnded(t *testing.T) {
+	w := newWorld(t)
+	a := w.shown(labelled("send email to Dana"))
+	w.offer(labelled("pay Acme Tools"))
+	w.pass(a.ExpiresAt.Sub(w.now()))
+	w.due()
+	w.wantState(a, offers.Expired)
+	b := w.shown(labelled("delete files"))
+	w.news()
+	w.says("hm")
+	if q := w.lastBody(); q != "No longer open: send email to Dana (expired).\nTo be sure: delete files?\n"+b.AskLine {
+		t.Errorf("question %q", q)
+	}
+}
+
 func TestCase_ID03_AGroup(t *testing.T) {
 	w := newWorld(t)
 	o := w.shown()
@@ -625,7 +641,7 @@ func TestTextsThatCross(t *testing.T) {
 			w.says("yes")
 			w.wantState(o, offers.Open)
 			w.wantNews("reply.unresolved/texts_crossed")
-			if !strings.HasPrefix(w.lastBody(), "To be sure") {
+			if !strings.Contains(w.lastBody(), "\nTo be sure") {
 				t.Fatalf("not asked again though an agent listens: %q", w.lastBody())
 			}
 			w.send()

@@ -263,6 +263,13 @@ func (p *Processor) act(ctx context.Context, r offers.Received, out outcome, v c
 		MessageID: r.MessageID, PersonID: r.PersonID, Type: out.event, Reading: rec, Data: data(r, v, out),
 	}
 	req.Reask, req.ReaskText = question(r, v, out)
+	if req.Reask != "" && len(r.Live) == 1 {
+		ended, err := p.inbox.Ended(ctx, req.Reask)
+		if err != nil {
+			return false, err
+		}
+		req.ReaskText = offers.NotOpen(ended) + req.ReaskText // mutant: reply.ended
+	}
 	req.Hourly = p.cfg.HourlyTexts
 	if len(r.Live) > 1 {
 		for _, o := range r.Live {

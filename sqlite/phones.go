@@ -272,3 +272,14 @@ func (th *thread) picked(c offers.ChooseRequest) (string, error) {
 }
 
 const chosen = `SELECT ` + offerColumns + fromOffers + `WHERE o.id = ?1 AND o.person_id = ?2 AND o.state = 'open' AND o.expires_at > ?3`
+
+// Ended implements [offers.Phones].
+func (s *Store) Ended(ctx context.Context, offerID string) ([]offers.Offer, error) {
+	list, err := all(s.read(ctx), scanOffer, `SELECT `+offerColumns+fromOffers+`JOIN offers n ON n.person_id = o.person_id AND n.id <> o.id
+		WHERE n.id = ?1 AND o.sent_at IS NOT NULL AND o.closed_at > n.asked_at - ?2 -- mutant: sqlite.ended.window
+		ORDER BY o.closed_at DESC, o.id DESC LIMIT 10`, fold(offerID), offers.CrossWindow.Microseconds())
+	if err != nil {
+		return nil, fmt.Errorf("ended: %w", err)
+	}
+	return list, nil
+}

@@ -58,6 +58,31 @@ func phoneTests(t *testing.T, open Open) {
 			}
 		}
 	})
+	t.Run("HA08_WhatHasEndedJustBefore", func(t *testing.T) {
+		w := newWorld(t, open)
+		p := w.person(gate.TierOwner)
+		longBefore := w.shown(p)
+		w.withdraw(longBefore)
+		w.Advance(offers.CrossWindow)
+		old, gone, unseen := w.shown(p), w.propose(w.proposal(p)), w.propose(w.proposal(p))
+		w.withdraw(unseen)
+		w.withdraw(old)
+		w.sendAll()
+		w.Advance(MinRead)
+		w.withdraw(gone)
+		theirs := w.shown(w.person(gate.TierOwner))
+		w.withdraw(theirs)
+		o := w.shown(p)
+		got, err := w.Store.Ended(w.ctx, o.ID)
+		w.must(err)
+		equal(t, "ended", ids(got), []string{gone.ID, old.ID})
+		w.Advance(offers.CrossWindow)
+		w.reask(p, o)
+		w.sendAll()
+		if got, err = w.Store.Ended(w.ctx, o.ID); err != nil || len(got) != 0 {
+			t.Fatalf("a minute later: %v %v", ids(got), err)
+		}
+	})
 	t.Run("QuestionsHaveAnHourlyLimit", func(t *testing.T) {
 		w := newWorld(t, open)
 		p := w.person(gate.TierOwner)

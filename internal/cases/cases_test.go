@@ -234,7 +234,7 @@ func deliveries() []play {
 			if why := w.whys(); !slices.Equal(why, []string{string(offers.WhyCrossed)}) {
 				w.t.Errorf("why %v", why)
 			}
-			if body, _ := w.twilio.newest(); !strings.Contains(body, "omar@example.com") || !strings.HasPrefix(body, "To be sure") {
+			if body, _ := w.twilio.newest(); !strings.Contains(body, "omar@example.com") || !strings.HasPrefix(body, "No longer open: ") || !strings.Contains(body, "\nTo be sure") {
 				w.t.Errorf("it is not asked again: %q", body)
 			}
 			w.pass(read)
