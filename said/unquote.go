@@ -318,7 +318,7 @@ var listItem = regexp.MustCompile(`^(?:[-*•–]|\d{1,2}[.)])\s`)
 
 // reported is "Dana said:", "my boss wrote, "…"", at the head of a clause; "as
 // Dana wrote:" is a comparison.
-var reported = regexp.MustCompile(`(?i)(^|[.!?;,\n(–—-][ \t]*|\b(?:and|but|so|because|then)[ \t]+)((?:[\p{L}.'’-]+[ \t]+){1,4}?)(said|says|wrote|writes|texted|replied|asked|asks|told me|told us|emailed|messaged|posted|goes|was like)(?:[ \t]+(?:back|me|us|this))?[ \t]*(?::|,?[ \t]*["“«„])[^\n]*`)
+var reported = regexp.MustCompile(`(?i)(^|[.!?;,\n(–—-][ \t]*|\b(?:and|but|so|because|then)[ \t]+)((?:(?:(?:dr|mr|mrs|ms|st)\.|[\p{L}'’-]+)[ \t]+){1,4}?)(said|says|wrote|writes|texted|replied|asked|asks|told me|told us|emailed|messaged|posted|goes|was like)(?:[ \t]+(?:back|me|us|this))?[ \t]*(?::|,?[ \t]*["“«„])[^\n]*`)
 
 var comparison = regexp.MustCompile(`(?i)\b(?:like|as|what|how|the way|whatever)\b`)
 

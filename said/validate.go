@@ -41,7 +41,7 @@ func check(a *analysis, c Candidate, loc *time.Location) (valid, []Reason) {
 	var bad []Reason
 	asks := a.asks(in)
 	if len(asks) == 0 { // mutant: said.not-asked
-		bad = append(bad, DropNotAsked)
+		return valid{}, []Reason{DropNotAsked}
 	}
 	governors, why := a.governors(in)
 	bad = append(bad, why...)
