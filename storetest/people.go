@@ -51,6 +51,29 @@ func peopleTests(t *testing.T, open Open) {
 		w.personAt(other, gate.TierOwner, people.Binding{Address: "sim:free", OurNumber: Ours}) // nothing was kept of those
 		w.personAt(other, gate.TierOwner, people.Binding{Address: p.Addresses[0].Address, OurNumber: OursToo})
 	})
+	t.Run("Bound", func(t *testing.T) {
+		w := newWorld(t, open)
+		w.AddAccount(other)
+		here, there := w.person(gate.TierPaired), w.personAt(other, gate.TierOwner, people.Binding{Address: w.address(), OurNumber: OursToo})
+		w.must(w.Store.SetState(w.ctx, here.AccountID, here.ID, people.Suspended))
+		for _, c := range []struct {
+			a, ours people.Address
+			want    bool
+		}{
+			{here.Addresses[0].Address, Ours, true}, // suspended or not
+			{there.Addresses[0].Address, OursToo, true},
+			{here.Addresses[0].Address, OursToo, false},
+			{there.Addresses[0].Address, Ours, false},
+			{w.address(), Ours, false},
+			{"", Ours, false},
+		} {
+			got, err := w.Store.Bound(w.ctx, c.a, c.ours)
+			w.must(err)
+			if got != c.want {
+				t.Errorf("%s at %s is bound: %v, want %v", c.a, c.ours, got, c.want)
+			}
+		}
+	})
 	t.Run("NotThere", func(t *testing.T) {
 		w := newWorld(t, open)
 		p := people.Person{ID: offers.NewID(), AccountID: "nowhere", Tier: gate.TierOwner, State: people.Active}

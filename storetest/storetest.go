@@ -24,6 +24,7 @@ import (
 type Store interface {
 	offers.Store
 	people.Store
+	people.Book
 	offers.PromptLine
 }
 

@@ -142,7 +142,7 @@ func (s *script) start(dir, databaseURL string) error {
 	go api.Serve(l) //nolint:errcheck // ends with the script
 	context.AfterFunc(s.ctx, func() { _ = api.Close() })
 	set := map[string]string{
-		"COUNTERSIGN_ADDR": "127.0.0.1:0", "COUNTERSIGN_DATABASE_URL": databaseURL, "COUNTERSIGN_PUBLIC_URL": demoHook,
+		"COUNTERSIGN_ADDR": "127.0.0.1:0", "COUNTERSIGN_CONSOLE_ADDR": "off", "COUNTERSIGN_DATABASE_URL": databaseURL, "COUNTERSIGN_PUBLIC_URL": demoHook,
 		"COUNTERSIGN_POLICY": policy, "COUNTERSIGN_MIN_READ": demoMinRead.String(),
 		"TWILIO_ACCOUNT_SID": s.twilio.account, "TWILIO_AUTH_TOKEN": s.twilio.token, "TWILIO_FROM": ours,
 		"TWILIO_API_URL": "http://" + l.Addr().String(),

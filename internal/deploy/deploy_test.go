@@ -4,6 +4,7 @@ package deploy
 
 import (
 	"encoding/json"
+	"net/url"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -19,7 +20,7 @@ import (
 var knownEnv = []string{
 	"COUNTERSIGN_ADDR", "COUNTERSIGN_CONSOLE_ADDR", "COUNTERSIGN_DATABASE_URL", "COUNTERSIGN_REDIS_URL",
 	"COUNTERSIGN_PUBLIC_URL", "COUNTERSIGN_POLICY", "COUNTERSIGN_READER", "COUNTERSIGN_CALIBRATION",
-	"COUNTERSIGN_MIN_READ", "COUNTERSIGN_SIM",
+	"COUNTERSIGN_MIN_READ", "COUNTERSIGN_SIM", "COUNTERSIGN_RATE_KEY", "COUNTERSIGN_RATE_ACCOUNT", "COUNTERSIGN_RATE_SENDER",
 	"TWILIO_ACCOUNT_SID", "TWILIO_AUTH_TOKEN", "TWILIO_FROM", "TWILIO_NUMBERS", "TWILIO_API_URL",
 	"OPENAI_API_KEY", "OPENAI_BASE_URL", "OPENAI_MODEL",
 }
@@ -124,6 +125,14 @@ func TestComposeEnvironmentIsKnownAndWithoutSecrets(t *testing.T) {
 				t.Errorf("%s: %s reads %s, which it is not given", name, key, value)
 			}
 		}
+	}
+	// Redis is in a network of its own and has no password; one in the URL would be a secret in the open.
+	if u, err := url.Parse(c.Services["bot"].Environment["COUNTERSIGN_REDIS_URL"]); err != nil || u.Hostname() != "redis" || u.User != nil {
+		t.Errorf("bot finds Redis at %q", c.Services["bot"].Environment["COUNTERSIGN_REDIS_URL"])
+	}
+	public, internal := c.Services["bot"].Environment["COUNTERSIGN_ADDR"], c.Services["bot"].Environment["COUNTERSIGN_CONSOLE_ADDR"]
+	if public != "0.0.0.0:8080" || internal != "0.0.0.0:8081" {
+		t.Errorf("bot listens at %q and %q", public, internal)
 	}
 	for key := range c.Services["postgres"].Environment {
 		if key == "POSTGRES_PASSWORD" || key == "POSTGRES_HOST_AUTH_METHOD" {
