@@ -174,9 +174,10 @@ const consumeCited = consumeHead + `
 
 const consumeHead = `WITH t AS (SELECT person_id, messages, ledger, head FROM threads WHERE person_id = $1),
 last AS (SELECT offer_id, state FROM texts WHERE person_id = $1 AND state <> 'rejected' ORDER BY number DESC LIMIT 1),
+m AS MATERIALIZED (SELECT id, person_id, run_id, address, our_number, number, received_at, decided_at FROM messages WHERE id = $2), -- by its id whatever the planner thinks of the table
 c AS (
   UPDATE offers o SET state = 'consumed', closed_at = cs_now(), closed_by = $4, consumed_by = m.id
-  FROM t, last, messages m, runs r, people p
+  FROM t, last, m, runs r, people p
   WHERE o.id = $3 AND m.id = $2 AND r.id = m.run_id AND p.id = t.person_id
     AND o.person_id = t.person_id                                   -- mutant: consume.person
     AND m.person_id = t.person_id                                   -- mutant: consume.message_person

@@ -2,6 +2,11 @@ package sqlite
 
 import (
 	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
 	"time"
 )
 
@@ -29,4 +34,30 @@ func (s *Store) InLine() int {
 	s.line.mu.Lock()
 	defer s.line.mu.Unlock()
 	return len(s.line.writers)
+}
+
+// Plans are the plans of all statements that the store has prepared, by their text.
+func (s *Store) Plans(ctx context.Context) (map[string][]string, error) {
+	out := map[string][]string{}
+	for _, by := range []*statements{s.reader, s.writer} {
+		by.mu.Lock()
+		queries := slices.Collect(maps.Keys(by.by))
+		by.mu.Unlock()
+		for _, query := range queries {
+			var args []any // one for each number
+			for i := 1; strings.Contains(query, "?"+strconv.Itoa(i)); i++ {
+				args = append(args, nil)
+			}
+			lines, err := all(s.read(ctx), func(r row) (line string, err error) {
+				var id, parent, unused int
+				err = r.Scan(&id, &parent, &unused, &line)
+				return line, err
+			}, `EXPLAIN QUERY PLAN `+query, args...)
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w", query, err)
+			}
+			out[query] = lines
+		}
+	}
+	return out, nil
 }

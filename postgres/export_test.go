@@ -1,0 +1,48 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// Plans are the generic plans of all statements that a connection of an otherwise idle store has prepared, by their text.
+func (s *Store) Plans(ctx context.Context) (map[string]string, error) {
+	out := map[string]string{}
+	err := pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
+		rows, err := tx.Query(ctx, `SELECT name, statement, cardinality(parameter_types) FROM pg_prepared_statements`, pgx.QueryExecModeExec)
+		if err != nil {
+			return err
+		}
+		type prepared struct {
+			Name, Statement string
+			Parameters      int
+		}
+		all, err := pgx.CollectRows(rows, pgx.RowToStructByPos[prepared])
+		if err != nil {
+			return err
+		}
+		if _, err := tx.Exec(ctx, `SET LOCAL plan_cache_mode = force_generic_plan`, pgx.QueryExecModeSimpleProtocol); err != nil {
+			return err
+		}
+		for _, p := range all {
+			args := ""
+			if p.Parameters > 0 {
+				args = "(NULL" + strings.Repeat(", NULL", p.Parameters-1) + ")"
+			}
+			rows, err := tx.Query(ctx, `EXPLAIN (COSTS OFF) EXECUTE `+pgx.Identifier{p.Name}.Sanitize()+args, pgx.QueryExecModeSimpleProtocol)
+			if err != nil {
+				return fmt.Errorf("%s: %w", p.Statement, err)
+			}
+			lines, err := pgx.CollectRows(rows, pgx.RowTo[string])
+			if err != nil {
+				return fmt.Errorf("%s: %w", p.Statement, err)
+			}
+			out[p.Statement] = strings.Join(lines, "\n")
+		}
+		return nil
+	})
+	return out, err
+}
