@@ -82,7 +82,7 @@ func receivePending(ctx context.Context, tx pgx.Tx, in offers.Inbound) (offers.R
 	if err != nil {
 		return r, err
 	}
-	if r.PersonID != "" {
+	if r.PersonID != "" { // mutant: postgres.flood-person
 		f.NumberTexts, f.NumberBytes = 0, 0 // strangers keep no person out
 	}
 	keeps := f.Keeps(len(in.Raw) + len(in.Text))
@@ -147,9 +147,10 @@ func knock(ctx context.Context, tx pgx.Tx, now time.Time, in offers.Inbound, acc
 
 // reservePrompt takes the prompt to send next: its text still serves somebody who may get one.
 const reservePrompt = `UPDATE pairings SET prompt = 'sending', sent_at = cs_now() WHERE id = (
-	SELECT p.id FROM pairings p WHERE p.prompt = 'queued' AND p.used_at IS NULL AND p.expires_at > cs_now()
-	AND NOT EXISTS (SELECT 1 FROM stranger_opt_outs x WHERE x.address = p.address AND x.our_number = p.our_number)
-	AND NOT EXISTS (SELECT 1 FROM addresses a WHERE a.address = p.address AND a.our_number = p.our_number)
+	SELECT p.id FROM pairings p WHERE p.prompt = 'queued' AND p.used_at IS NULL
+	AND p.expires_at > cs_now()                                       -- mutant: postgres.prompt-life
+	AND NOT EXISTS (SELECT 1 FROM stranger_opt_outs x WHERE x.address = p.address AND x.our_number = p.our_number) -- mutant: postgres.prompt-wanted
+	AND NOT EXISTS (SELECT 1 FROM addresses a WHERE a.address = p.address AND a.our_number = p.our_number)         -- mutant: postgres.prompt-bound
 	ORDER BY p.created_at, p.id LIMIT 1 FOR UPDATE SKIP LOCKED)
 	RETURNING id, address, our_number, code`
 
@@ -264,7 +265,8 @@ func insertPerson(ctx context.Context, tx pgx.Tx, p people.Person) error {
 // queueBind ties an address to a person. Whoever wanted no text as a stranger wants none as a person either.
 func queueBind(b *pgx.Batch, accountID, personID string, a people.Binding) {
 	b.Queue(`INSERT INTO addresses (address, our_number, person_id, account_id, bound_at, opted_out_at) VALUES ($1, $2, $3, $4, cs_now(),
-		(SELECT x.opted_out_at FROM stranger_opt_outs x WHERE x.address = $1 AND x.our_number = $2))`, string(a.Address), string(a.OurNumber), personID, accountID)
+		(SELECT x.opted_out_at FROM stranger_opt_outs x WHERE x.address = $1 AND x.our_number = $2) -- mutant: postgres.bind-opted-out
+		)`, string(a.Address), string(a.OurNumber), personID, accountID)
 	b.Queue(`DELETE FROM stranger_opt_outs WHERE address = $1 AND our_number = $2`, string(a.Address), string(a.OurNumber))
 }
 
@@ -283,7 +285,7 @@ func (th *thread) unbind(ctx context.Context, addr, our people.Address, why peop
 	if err != nil {
 		return false, err
 	}
-	if optedOut != nil {
+	if optedOut != nil { // mutant: postgres.unbind-opted-out
 		if _, err := th.tx.Exec(ctx, `INSERT INTO stranger_opt_outs (address, our_number, opted_out_at) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING`,
 			string(addr), string(our), *optedOut); err != nil {
 			return false, err
@@ -330,7 +332,8 @@ func (s *Store) Unbind(ctx context.Context, accountID, personID string, b people
 
 // idle finds bindings that are as old as $1 and have had no text from their person since then.
 const idle = `FROM addresses a WHERE a.bound_at <= $1 AND coalesce((SELECT m.received_at FROM messages m WHERE m.person_id = a.person_id
-	AND m.address = a.address AND m.our_number = a.our_number AND m.number IS NOT NULL ORDER BY m.number DESC LIMIT 1), '-infinity') <= $1`
+	AND m.address = a.address AND m.our_number = a.our_number         -- mutant: postgres.idle-address
+	AND m.number IS NOT NULL ORDER BY m.number DESC LIMIT 1), '-infinity') <= $1`
 
 // UnbindIdle implements [people.PairingStore].
 func (s *Store) UnbindIdle(ctx context.Context, age time.Duration) (int, error) {
@@ -458,7 +461,9 @@ func (s *Store) Promote(ctx context.Context, accountID, messageID string) (strin
 		err = tx.QueryRow(ctx, `UPDATE messages m SET trust = 'promoted', promoted_at = $3, decided_at = coalesce(m.decided_at, $3), person_id = p.id
 			FROM addresses a JOIN people p ON p.id = a.person_id
 			WHERE m.id = $1 AND m.trust = 'pending' AND p.id = $2 AND a.address = m.address AND a.our_number = m.our_number AND a.account_id = m.account_id
-			  AND p.state = 'active' AND (m.person_id IS NULL OR m.person_id = p.id) RETURNING m.person_id::text`, messageID, *person, th.now).Scan(&personID)
+			  AND p.state = 'active'                                               -- mutant: postgres.promote-active
+			  AND (m.person_id IS NULL OR m.person_id = p.id)                      -- mutant: postgres.promote-own
+			RETURNING m.person_id::text`, messageID, *person, th.now).Scan(&personID)
 		if errors.Is(err, pgx.ErrNoRows) {
 			return people.ErrNobody
 		}

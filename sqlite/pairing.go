@@ -46,7 +46,7 @@ func receivePending(q session, now time.Time, in offers.Inbound, who sender) (of
 	if err != nil {
 		return r, err
 	}
-	if who.personID != "" {
+	if who.personID != "" { // mutant: sqlite.flood-person
 		f.NumberTexts, f.NumberBytes = 0, 0 // strangers keep no person out
 	}
 	keeps := f.Keeps(len(in.Raw) + len(in.Text))
@@ -112,9 +112,10 @@ func knock(q session, now time.Time, in offers.Inbound, accountID string) (bool,
 }
 
 // promptable finds the prompt to send next: its text still serves somebody who may get one.
-const promptable = `SELECT p.id FROM pairings p WHERE p.prompt = 'queued' AND p.used_at IS NULL AND p.expires_at > ?1
-	AND NOT EXISTS (SELECT 1 FROM stranger_opt_outs x WHERE x.address = p.address AND x.our_number = p.our_number)
-	AND NOT EXISTS (SELECT 1 FROM addresses a WHERE a.address = p.address AND a.our_number = p.our_number)
+const promptable = `SELECT p.id FROM pairings p WHERE p.prompt = 'queued' AND p.used_at IS NULL
+	AND p.expires_at > ?1                                             -- mutant: sqlite.prompt-life
+	AND NOT EXISTS (SELECT 1 FROM stranger_opt_outs x WHERE x.address = p.address AND x.our_number = p.our_number) -- mutant: sqlite.prompt-wanted
+	AND NOT EXISTS (SELECT 1 FROM addresses a WHERE a.address = p.address AND a.our_number = p.our_number)         -- mutant: sqlite.prompt-bound
 	ORDER BY p.created_at, p.id LIMIT 1`
 
 // ReservePrompt implements [offers.PromptLine].
@@ -248,7 +249,8 @@ func insertPerson(q session, now time.Time, p people.Person) error {
 // bind ties an address to a person. Whoever wanted no text as a stranger wants none as a person either.
 func bind(q session, now time.Time, accountID, personID string, b people.Binding) error {
 	_, err := q.exec(`INSERT INTO addresses (address, our_number, person_id, account_id, bound_at, opted_out_at) VALUES (?1, ?2, ?3, ?4, ?5,
-		(SELECT x.opted_out_at FROM stranger_opt_outs x WHERE x.address = ?1 AND x.our_number = ?2))`,
+		(SELECT x.opted_out_at FROM stranger_opt_outs x WHERE x.address = ?1 AND x.our_number = ?2) -- mutant: sqlite.bind-opted-out
+		)`,
 		string(b.Address), string(b.OurNumber), personID, accountID, now.UnixMicro())
 	if err != nil {
 		return err
@@ -272,7 +274,7 @@ func (th *thread) unbind(addr, our people.Address, why people.Unbound) (bool, er
 	if err != nil {
 		return false, err
 	}
-	if optedOut != nil {
+	if optedOut != nil { // mutant: sqlite.unbind-opted-out
 		if _, err := th.exec(`INSERT INTO stranger_opt_outs (address, our_number, opted_out_at) VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING`,
 			string(addr), string(our), *optedOut); err != nil {
 			return false, err
@@ -329,7 +331,8 @@ func personErr(err error, what string) error {
 
 // idle finds bindings that are as old as ?1 and have had no text from their person since then.
 const idle = `FROM addresses a WHERE a.bound_at <= ?1 AND coalesce((SELECT m.received_at FROM messages m WHERE m.person_id = a.person_id
-	AND m.address = a.address AND m.our_number = a.our_number AND m.number IS NOT NULL ORDER BY m.number DESC LIMIT 1), 0) <= ?1`
+	AND m.address = a.address AND m.our_number = a.our_number         -- mutant: sqlite.idle-address
+	AND m.number IS NOT NULL ORDER BY m.number DESC LIMIT 1), 0) <= ?1`
 
 // UnbindIdle implements [people.PairingStore].
 func (s *Store) UnbindIdle(ctx context.Context, age time.Duration) (int, error) {
@@ -434,7 +437,9 @@ func (s *Store) Promote(ctx context.Context, accountID, messageID string) (strin
 		err = q.one(`UPDATE messages SET trust = 'promoted', promoted_at = ?2, decided_at = coalesce(decided_at, ?2), person_id = p.id
 			FROM addresses a JOIN people p ON p.id = a.person_id
 			WHERE messages.id = ?1 AND a.address = ?3 AND a.our_number = ?4 AND a.account_id = messages.account_id
-			  AND p.state = 'active' AND (messages.person_id IS NULL OR messages.person_id = p.id) RETURNING messages.person_id`,
+			  AND p.state = 'active'                                                   -- mutant: sqlite.promote-active
+			  AND (messages.person_id IS NULL OR messages.person_id = p.id)            -- mutant: sqlite.promote-own
+			RETURNING messages.person_id`,
 			[]any{fold(messageID), now.UnixMicro(), addr, our}, &personID)
 		if errors.Is(err, sql.ErrNoRows) {
 			return people.ErrNobody

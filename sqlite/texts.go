@@ -18,12 +18,15 @@ func scanText(r row) (offers.Text, error) {
 	return t, err
 }
 
+// toActive: to somebody who is suspended no text leaves.
+const toActive = ` AND EXISTS (SELECT 1 FROM people p WHERE p.id = t.person_id AND p.state = 'active')` // mutant: sqlite.reserve-active
+
 // Reserve implements [offers.Line].
 func (s *Store) Reserve(ctx context.Context) (*offers.Text, error) {
 	for {
 		// Only a hint, which saves the lock while nothing is queued: what counts is looked at again under it.
 		var personID string
-		err := s.read(ctx).one(`SELECT t.person_id FROM texts t JOIN people p ON p.id = t.person_id AND p.state = 'active' WHERE t.state = 'queued'
+		err := s.read(ctx).one(`SELECT t.person_id FROM texts t WHERE t.state = 'queued'`+toActive+`
 			AND NOT EXISTS (SELECT 1 FROM texts y WHERE y.person_id = t.person_id AND y.state = 'sending')
 			ORDER BY t.queued_at LIMIT 1`, nil, &personID)
 		if errors.Is(err, sql.ErrNoRows) {
@@ -46,9 +49,8 @@ func (s *Store) reserveFor(ctx context.Context, personID string) (*offers.Text, 
 	var t *offers.Text
 	err := s.inThread(ctx, personID, func(th *thread) error {
 		list, err := all(th.session, scanText, `UPDATE texts SET state = 'sending', sending_at = ?2
-			WHERE id = (SELECT id FROM texts WHERE person_id = ?1 AND state = 'queued' ORDER BY number LIMIT 1)
+			WHERE id = (SELECT t.id FROM texts t WHERE t.person_id = ?1 AND t.state = 'queued'`+toActive+` ORDER BY t.number LIMIT 1)
 			AND NOT EXISTS (SELECT 1 FROM texts y WHERE y.person_id = ?1 AND y.state = 'sending')
-			AND EXISTS (SELECT 1 FROM people p WHERE p.id = ?1 AND p.state = 'active') -- mutant: sqlite.reserve-active
 			RETURNING `+textColumns, personID, th.now.UnixMicro())
 		if err == nil && len(list) == 1 {
 			t = &list[0]
