@@ -406,3 +406,27 @@ func TestRedisCallerGone(t *testing.T) {
 		t.Errorf("logged: %s", o.log)
 	}
 }
+
+// asked is a Redis that remembers how long it was given.
+type asked struct {
+	redis.Scripter
+	within time.Duration
+}
+
+func (a *asked) EvalSha(ctx context.Context, _ string, _ []string, _ ...any) *redis.Cmd {
+	if end, ok := ctx.Deadline(); ok {
+		a.within = time.Until(end)
+	}
+	return redis.NewCmdResult(int64(0), nil)
+}
+
+// TestRedisHasADeadline: no request waits for Redis longer than that, whatever else its client would do.
+func TestRedisHasADeadline(t *testing.T) {
+	a := &asked{}
+	if !NewRedis(a, "", time.Now, slog.New(slog.DiscardHandler)).Take(t.Context(), Ask{"key:1", rate(t, "1/h")}).Allowed {
+		t.Error("refused")
+	}
+	if a.within <= 0 || a.within > 100*time.Millisecond {
+		t.Errorf("Redis was given %v, want 100ms at most", a.within)
+	}
+}

@@ -17,6 +17,7 @@ import (
 	"github.com/countersign/countersign/limit"
 	"github.com/countersign/countersign/offers"
 	"github.com/countersign/countersign/people"
+	"github.com/countersign/countersign/reply"
 	"github.com/countersign/countersign/webhook"
 )
 
@@ -123,7 +124,27 @@ func TestSendersLoseNothingOfAPersons(t *testing.T) {
 	}
 }
 
-// house of one server inside this process, with settings of the test's.
+// stored is an inbox in which every message is a person's.
+type stored struct{ offers.Inbox }
+
+func (stored) Receive(context.Context, offers.Inbound) (offers.Received, error) {
+	return offers.Received{MessageID: offers.NewID(), Trusted: true}, nil
+}
+
+// TestSendersWait: a person's message within the rate is decided at once, and one beyond it is stored and not queued.
+func TestSendersWait(t *testing.T) {
+	quiet := slog.New(slog.DiscardHandler)
+	for want, l := range map[bool]limit.Limiter{true: limit.NewMemory(time.Now), false: &fullLimiter{}} {
+		in := intake{inbox: stored{}, runner: reply.NewRunner(stored{}, nil, quiet, 1, 1), log: quiet,
+			senders: senders{l, limit.Rate{Every: time.Second, Burst: 1}, book{bound: true}, quiet}}
+		decided, err := in.Receive(t.Context(), webhook.Inbound{From: "sms:+12025550102", To: "sms:+12025550100"})
+		if err != nil || (decided != nil) != want {
+			t.Errorf("queued %v, error %v; want queued %v", decided != nil, err, want)
+		}
+	}
+}
+
+// insideWith is one server inside this process, with settings of the test's.
 func insideWith(t *testing.T, log io.Writer, change func(*config)) (url string, a *app, s store) {
 	t.Helper()
 	cfg, _, err := load(variables(environ(t, "COUNTERSIGN_SIM=1", "COUNTERSIGN_MIN_READ=1ms")), "", nil)
