@@ -137,15 +137,16 @@ func lifeTests(t *testing.T, open Open) {
 	})
 	t.Run("SettlesNotBeforeWhatWasSaidIsDecided", func(t *testing.T) {
 		w := newWorld(t, open)
-		_, other := w.approved(settling)
-		p, o := w.approved(settling)
-		w.Advance(20 * time.Second)
+		p, before := w.approved(settling)
+		o := w.shown(p, settling) // 20 s later
+		w.wins(yes(o, w.says(p, "yes")))
+		w.Advance(15 * time.Second)
 		m := w.says(p, "wait no")
 		w.Advance(time.Hour) // however long it takes
 		late := w.says(p, "and another thing")
-		w.due("settle", w.Store.SettleDue, 1) // the other's
+		w.due("settle", w.Store.SettleDue, 1)
+		w.wantOp(before.OperationID, offers.OpApproved) // it was too late for that one
 		w.wantOp(o.OperationID, offers.OpSettling)
-		w.wantOp(other.OperationID, offers.OpApproved)
 		w.must(w.Store.Pass(w.ctx, pass(m)))
 		w.due("settle", w.Store.SettleDue, 1) // what came after the end keeps nothing
 		w.wantOp(o.OperationID, offers.OpApproved)
