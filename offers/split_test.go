@@ -217,10 +217,16 @@ func TestDispatcherParts(t *testing.T) {
 }
 
 // slow is a provider that answers nothing before it is given up.
-type slow struct{ wire }
+type slow struct {
+	wire
+	late int // parts whose time was over when they came
+}
 
 func (s *slow) Send(ctx context.Context, m offers.Outgoing) offers.SendResult {
 	s.bodies = append(s.bodies, m)
+	if ctx.Err() != nil {
+		s.late++
+	}
 	if m.Part == 2 { // and of one part it does
 		return offers.SendResult{Outcome: offers.OutcomeAccepted, ProviderID: "b"}
 	}
@@ -231,7 +237,7 @@ func (s *slow) Send(ctx context.Context, m offers.Outgoing) offers.SendResult {
 // However slow each part is, the text as a whole is done with before it would be taken up again, and each has had its try.
 func TestDispatcherPartsInTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &slow{wire{text: &offers.Text{ID: "t", Body: strings.Repeat("To: somebody\n", 14) + "Reply YES or NO.", Address: "sim:alex", OurNumber: "sim:us"}}}
+		s := &slow{wire: wire{text: &offers.Text{ID: "t", Body: strings.Repeat("To: somebody\n", 14) + "Reply YES or NO.", Address: "sim:alex", OurNumber: "sim:us"}}}
 		began := time.Now()
 		if _, err := offers.NewDispatcher(s, s, new(offers.Wake), slog.New(slog.DiscardHandler), 1).Once(t.Context()); err != nil {
 			t.Fatal(err)
@@ -242,8 +248,8 @@ func TestDispatcherPartsInTime(t *testing.T) {
 		if d := cmp.Diff([]offers.SendResult{{ProviderIDs: []string{"", "b", ""}}}, s.sent); d != "" {
 			t.Errorf("recorded (-want +got):\n%s", d)
 		}
-		if len(s.bodies) != 3 {
-			t.Errorf("%d parts tried", len(s.bodies))
+		if len(s.bodies) != 3 || s.late != 0 {
+			t.Errorf("%d parts tried, %d of them without any time", len(s.bodies), s.late)
 		}
 	})
 }

@@ -209,6 +209,13 @@ func (w *world) display(t *text, part int) {
 	if t.asks != nil && !w.one(6) {
 		w.in(50*time.Millisecond+w.about(pick(w, []time.Duration{4 * time.Second, 25 * time.Second})), func() { w.answers(t) })
 	}
+	if len(t.list) > 0 && !w.one(4) {
+		w.in(50*time.Millisecond+w.about(5*time.Second), func() {
+			if !t.phone.dead {
+				w.write(t.phone, number, nil)
+			}
+		})
+	}
 }
 
 // callbacks reports a part's way, or some of it.
