@@ -43,6 +43,26 @@ func (f *labelFacts) has(w string) bool {
 	return false
 }
 
+// numbered says whether the label has a number.
+func (f *labelFacts) numbered() bool {
+	for i := range f.tokens {
+		if f.tokens[i].kind == numberToken {
+			return true
+		}
+	}
+	return false
+}
+
+// toAll says whether the label is about everybody of a group.
+func (f *labelFacts) toAll() bool {
+	for _, w := range [...]string{"all", "everyone", "everybody", "team", "crew", "group", "staff", "members", "committee", "guests"} {
+		if f.has(w) {
+			return true
+		}
+	}
+	return false
+}
+
 // echoes says whether w is a word of the label, give or take a plural or
 // possessive s.
 func (f *labelFacts) echoes(w string) bool {
@@ -78,6 +98,9 @@ func newLabelFacts(l *lexicon, label Label) labelFacts {
 		// In some languages the action stands last.
 		f.verbs = l.verbAt(f.tokens, len(f.tokens)-1)
 	}
+	if v := l.partedVerb(f.tokens); v != 0 {
+		f.verbs = v
+	}
 	f.plain = l.verbAt(f.tokens, 0) == 0
 	for i := range f.tokens {
 		f.nouns.join(l.nouns[f.tokens[i].text])
@@ -89,6 +112,23 @@ func newLabelFacts(l *lexicon, label Label) labelFacts {
 		}
 	}
 	return f
+}
+
+// partedVerb gives the families of an action whose particle stands after its
+// object: "sign Rosa up for swim club".
+func (l *lexicon) partedVerb(toks []token) uint64 {
+	switch toks[0].text {
+	case "sign", "switch", "pick", "take", "shut":
+	default:
+		return 0
+	}
+	for k := 2; k < len(toks) && k <= 5; k++ {
+		switch p := toks[k].text; p {
+		case "up", "off", "on", "down", "out":
+			return l.verbs[toks[0].text+" "+p]
+		}
+	}
+	return 0
 }
 
 // verbAt gives the families of the longest action that starts at toks[i] in
@@ -191,6 +231,7 @@ func analyse(p Prepared, offers []Label) *analysis {
 			}
 		}
 	}
+	a.giveReasons(l)
 	return a
 }
 
@@ -264,15 +305,27 @@ func (a *analysis) classify(l *lexicon, t *table, i int) (kind, int) {
 	if n > 1 && e.kind == kindUnknown && e.verbs&label.verbs == 0 && (first.kind != kindUnknown || first.verbs != 0) {
 		e, n = first, 1 // the phrase is another action's; its first word may be this one's
 	}
+	if m := a.letKnow(l, i); m > 0 {
+		return kindVerb, m
+	}
+	if m := a.parted(l, t, i); m > 0 {
+		return kindVerb, m
+	}
 	switch {
 	case tok.text == "दो" && tok.start:
 		return kindNumber, 1 // first it is "two", after a verb it is "please"
+	case n == 1 && tok.kind == numberToken && a.label.numbered() && e.kind < kindOther:
+		// "100" is a cheer, but not where the label has a number.
+		if k := a.sameClock(i); k > 0 {
+			return kindEcho, k
+		}
+		return a.classifyUnlisted(l, i), 1
 	case n == 0 && (tok.kind == numberToken || l.numbers[tok.text] != ""):
 		if k := a.sameClock(i); k > 0 {
 			return kindEcho, k
 		}
 		return a.classifyUnlisted(l, i), 1
-	case tok.text == "half" || tok.text == "quarter":
+	case tok.text == "half" || tok.text == "quarter" || tok.text == "viertel" || tok.text == "kwart" || tok.text == "halb":
 		if k := a.sameClock(i); k > 0 {
 			return kindEcho, k
 		}
@@ -303,6 +356,9 @@ func (a *analysis) classify(l *lexicon, t *table, i int) (kind, int) {
 		if n == 1 && (e.kind == kindTime || e.kind == kindThird) && label.has(tok.text) {
 			return kindEcho, 1
 		}
+		if n == 1 && (tok.text == "everyone" || tok.text == "everybody") && label.toAll() {
+			return kindEcho, 1
+		}
 		if e.kind == kindTime && n == 1 && a.sameTime(l, i) {
 			return kindEcho, 1
 		}
@@ -330,6 +386,64 @@ func (a *analysis) classify(l *lexicon, t *table, i int) (kind, int) {
 		}
 		return kindOther, n
 	}
+}
+
+// letKnow gives the length of "let them know" at i, with the label's receiver or
+// a pronoun for it, where the label tells somebody something.
+func (a *analysis) letKnow(l *lexicon, i int) int {
+	if a.tokens[i].text != "let" || a.label.verbs&l.bits.tells == 0 {
+		return 0
+	}
+	for k := i + 1; k < len(a.tokens) && k <= i+4 && !a.tokens[k].start && !a.tokens[k].comma; k++ {
+		switch w := a.tokens[k].text; w {
+		case "know":
+			if k > i+1 {
+				return k + 1 - i
+			}
+			return 0
+		case "him", "her", "them", "em", "the", "my", "our", "both", "all", "of", "team", "crew", "group", "everyone", "everybody":
+		default:
+			if !a.label.echoes(w) {
+				return 0
+			}
+		}
+	}
+	return 0
+}
+
+// parted gives the length of an action of the label whose particle stands after
+// its object: "switch the porch light off". The object is the label's own.
+func (a *analysis) parted(l *lexicon, t *table, i int) int {
+	if a.language != 0 && t != &l.tables[0] || a.label.verbs == 0 {
+		return 0
+	}
+	w := a.tokens[i].text
+	switch w {
+	case "switch", "turn", "put", "take", "call", "send", "set", "sign", "add", "shut", "pick", "mark", "throw", "hand", "bring", "back", "clean", "clear":
+	default:
+		return 0
+	}
+	object := false
+	for k := i + 1; k < len(a.tokens) && k <= i+5 && !a.tokens[k].start && !a.tokens[k].comma; k++ {
+		o := a.tokens[k].text
+		switch o {
+		case "on", "off", "up", "down", "out", "over", "in", "away", "back":
+			if k == i+1 || !object {
+				return 0
+			}
+			if l.verbs[w+" "+o]&a.label.verbs != 0 {
+				return k + 1 - i
+			}
+			return 0
+		case "the", "my", "our", "that", "this", "those", "these", "all":
+		default:
+			if !a.label.echoes(o) && !a.label.nouns.meets(l.nouns[o]) {
+				return 0
+			}
+			object = true
+		}
+	}
+	return 0
 }
 
 // accentedSi says whether the text spells yes in Spanish with its accent, and
@@ -451,6 +565,9 @@ func (a *analysis) told(t *table, i int) bool {
 func (a *analysis) sameTime(l *lexicon, i int) bool {
 	w := a.tokens[i].text
 	if name := l.same[w]; name != "" {
+		if isUnit(name) && !(i > 0 && !a.tokens[i].start && (a.tokens[i-1].kind == numberToken || l.numbers[a.tokens[i-1].text] != "")) {
+			return false // "this week" is not "1 week"
+		}
 		if from, to := partOfDay(name); to > 0 {
 			for k := range a.label.tokens {
 				m, open, n := clock(a.label.tokens, k)
@@ -469,6 +586,15 @@ func (a *analysis) sameTime(l *lexicon, i int) bool {
 	switch w {
 	case "oclock", "uhr", "uur", "heures", "heure", "horas", "hora", "baje", "बजे", "am", "pm", "点", "點", "点钟", "時", "分", "ore", "号", "月", "日":
 		return i > 0 && (a.tokens[i-1].kind == numberToken || l.numbers[a.tokens[i-1].text] != "") && (a.classifyUnlisted(l, i-1) == kindEcho || a.sameClock(i-1) > 0)
+	}
+	return false
+}
+
+// isUnit says whether a name of same.txt is a unit of time.
+func isUnit(name string) bool {
+	switch name {
+	case "day", "night", "week", "month", "year", "hour", "minute":
+		return true
 	}
 	return false
 }
@@ -506,10 +632,13 @@ func clock(toks []token, i int) (minutes int, open bool, n int) {
 		}
 	}
 	m, withMinutes := smallNumber(toks, i+1, 59)
-	if withMinutes && toks[i+1].comma && !toks[i+1].start {
+	if withMinutes && !toks[i+1].start && (toks[i+1].comma || toks[i+1].kind == numberToken && len(toks[i+1].text) == 2) {
 		n++
 	} else {
 		m, withMinutes = 0, false
+	}
+	if extra, k := partOfHour(toks, i+n); k > 0 && !withMinutes && !(i > 0 && toks[i-1].text == "for") {
+		return h*60 + extra, h <= 12, n + k
 	}
 	minutes, open = h*60+m, h >= 1 && h <= 12
 	if i+n < len(toks) && !toks[i+n].start {
@@ -528,8 +657,30 @@ func clock(toks []token, i int) (minutes int, open bool, n int) {
 	return minutes, open, n
 }
 
+// partOfHour reads a half or a quarter that is added after the hour: "seis y
+// media", "六点半", "sette e un quarto". k is how many tokens say so.
+func partOfHour(toks []token, i int) (minutes, k int) {
+	for j := i; j < len(toks) && j <= i+3 && !toks[j].start && !toks[j].comma; j++ {
+		switch toks[j].text {
+		case "y", "e", "et", "un", "heures", "heure", "horas", "uhr", "点", "點", "時", "时", "点钟", "baje":
+		case "media", "demie", "demi", "mezza", "mezzo", "meia", "半":
+			return 30, j + 1 - i
+		case "cuarto", "quart", "quarto":
+			return 15, j + 1 - i
+		default:
+			return 0, 0
+		}
+	}
+	return 0, 0
+}
+
 // spokenClock reads "half past seven" and "quarter to ten".
 func spokenClock(toks []token, i int) (minutes, n int) {
+	if toks[i].text == "halb" && i+1 < len(toks) && !toks[i+1].start {
+		if h, ok := smallNumber(toks, i+1, 12); ok && h > 0 {
+			return h*60 - 30, 2
+		}
+	}
 	if i+2 >= len(toks) || toks[i+1].start || toks[i+2].start {
 		return 0, 0
 	}
@@ -540,15 +691,15 @@ func spokenClock(toks []token, i int) (minutes, n int) {
 	part := 30
 	switch toks[i].text {
 	case "half":
-	case "quarter":
+	case "quarter", "viertel", "kwart":
 		part = 15
 	default:
 		return 0, 0
 	}
 	switch toks[i+1].text {
-	case "past", "after":
+	case "past", "after", "nach", "over":
 		return h*60 + part, 3
-	case "to", "before", "til", "till":
+	case "to", "before", "til", "till", "vor", "voor":
 		if part == 15 {
 			return h*60 - part, 3
 		}
@@ -765,25 +916,75 @@ func (a *analysis) any(k kind) bool {
 // where it is told or wished ("book it"), not where it is a thing ("the
 // booking").
 func (a *analysis) consent() bool {
+	if a.onlyPlease() || a.settled() {
+		return true
+	}
 	for n, it := range a.items {
-		if !it.kind.consents() {
-			continue
+		if it.kind.consents() && (it.kind != kindVerb || a.commanded(n)) {
+			return true
 		}
-		if it.kind == kindVerb && n > 0 && a.items[n-1].to == it.from && !a.tokens[it.from].start {
-			switch a.tokens[it.from-1].text {
-			case "the", "a", "an", "my", "your", "this", "that", "our", "of", "for", "with", "from", "on", "in":
-				continue
-			}
+	}
+	return false
+}
+
+// onlyPlease says whether the whole text asks for it: "please" answers an offer,
+// and so does "the early train please" where the label says so. "bitte" alone
+// also hands something over.
+func (a *analysis) onlyPlease() bool {
+	asked, echo := false, false
+	for _, it := range a.items {
+		switch it.kind {
+		case kindCourtesy:
+			asked = asked || isPlease(a.text(it))
+		case kindEcho, kindVerb:
+			echo = true
+		case kindFunction, kindFiller:
+		default:
+			return false
 		}
-		if it.kind == kindVerb && it.to < len(a.tokens) && !a.tokens[it.to].start && !a.tokens[it.to].comma {
-			switch a.tokens[it.to].text {
-			case "is", "was", "are", "were", "has", "had", "went", "goes", "ist", "war", "est", "etait", "era", "fue", "foi", "wordt":
-				continue // "rent is going up"
-			}
-		}
+	}
+	return asked && (echo || len(a.items) == 1 && a.text(a.items[0]) != "bitte")
+}
+
+func isPlease(w string) bool {
+	switch w {
+	case "please", "pls", "plz", "por favor", "porfa", "porfavor", "s il te plait", "sil te plait", "sil vous plait", "svp", "stp",
+		"per favore", "per piacere", "alsjeblieft", "alstublieft", "bitte", "kripya", "कृपया":
 		return true
 	}
 	return false
+}
+
+// settled says whether the text is "thursday it is", with a word of the label.
+func (a *analysis) settled() bool {
+	n := len(a.items)
+	if n < 2 || a.items[n-2].kind != kindEcho || a.text(a.items[n-1]) != "it is" || a.tokens[a.items[n-1].from].start || a.tokens[a.items[n-1].from].comma {
+		return false
+	}
+	for _, it := range a.items[:n-1] {
+		if it.kind != kindEcho && it.kind != kindFunction && it.kind != kindFiller {
+			return false
+		}
+	}
+	return true
+}
+
+// commanded says whether item n, an action of the label, is told or wished.
+func (a *analysis) commanded(n int) bool {
+	it := a.items[n]
+	if n > 0 && a.items[n-1].to == it.from && !a.tokens[it.from].start {
+		switch a.tokens[it.from-1].text {
+		case "the", "a", "an", "my", "your", "this", "that", "our", "of", "for", "with", "from", "on", "in":
+			return false
+		}
+	}
+	if it.to < len(a.tokens) && !a.tokens[it.to].start && !a.tokens[it.to].comma {
+		switch a.tokens[it.to].text {
+		case "is", "was", "are", "were", "has", "had", "went", "goes", "ist", "war", "est", "etait", "era", "fue", "foi", "wordt":
+			return false // "rent is going up"
+		}
+	}
+	return true
 }
 
 // bent says whether the action of the label stands in a fixed phrase that is

@@ -15,6 +15,9 @@ type guard struct {
 	// any guards lower every class but unrelated: what they see is not the
 	// person's answer at all, so it is no decline and no modify either.
 	any bool
+	// stray guards lower unrelated as well: there the text answers somebody, and
+	// it is safer to ask whom than to take it for chatter.
+	stray bool
 }
 
 // guards in the order in which they are named in a verdict. All of them run;
@@ -46,6 +49,7 @@ var guards = [...]guard{
 	{name: "keep", objects: guardKeep},                                 // mutant: guard.keep
 	{name: "self", objects: guardSelf},                                 // mutant: guard.self
 	{name: "mixed-signals", objects: guardMixedSignals},                // mutant: guard.mixed-signals
+	{name: "no-and-yes", objects: guardNoAndYes, stray: true},          // mutant: guard.no-and-yes
 	{name: "acknowledgement", objects: guardAcknowledgement},           // mutant: guard.acknowledgement
 	{name: "consent", objects: guardConsent},                           // mutant: guard.consent
 }
@@ -58,18 +62,19 @@ func runGuards(raw Reading, p Prepared, offers []Label) (Reading, []string) {
 
 // guard runs the guards over a text that may have been taken apart already.
 func (s *parse) guard(raw Reading) (Reading, []string) {
-	if raw.Class == Unclear || raw.Class == Unrelated {
+	if raw.Class == Unclear {
 		return raw, nil
 	}
 	var a *analysis
-	if raw.Class == Confirm {
+	if raw.Class == Confirm || raw.Class == Unrelated {
 		a = s.analysis()
 	} else {
 		a = &analysis{prepared: s.prepared, own: s.prepared.Own, offers: len(s.offers)}
 	}
 	var names []string
 	for _, g := range guards {
-		if (g.any || raw.Class == Confirm) && g.objects(a) {
+		applies := raw.Class == Confirm || g.any && raw.Class != Unrelated || g.stray && raw.Class == Unrelated
+		if applies && g.objects(a) {
 			names = append(names, g.name)
 		}
 	}
@@ -557,6 +562,20 @@ func guardMixedSignals(a *analysis) bool {
 	return yes && (guardNegation(a) || a.any(kindStop) || a.any(kindIdiom))
 }
 
+// guardNoAndYes: a text that starts with a no and says yes further on answers
+// two things, and nobody but the person knows which of them is ours.
+func guardNoAndYes(a *analysis) bool {
+	if len(a.items) == 0 || a.items[0].kind != kindNegation {
+		return false
+	}
+	for _, it := range a.items[1:] {
+		if it.kind == kindAssent {
+			return true
+		}
+	}
+	return false
+}
+
 // guardAcknowledgement: "got it", "thanks", "no problem": the text was seen.
 func guardAcknowledgement(a *analysis) bool {
 	return (a.any(kindAck) || a.any(kindCourtesy)) && !a.consent() || a.onlyPleased()
@@ -578,14 +597,10 @@ func (a *analysis) onlyPleased() bool {
 				thanked = true
 			}
 		case kindAssent, kindApprove:
-			switch a.text(it) {
-			case "k", "kk", "cool", "nice", "awesome", "amazing", "great", "lovely", "sweet", "alrighty", "wow", "oki",
-				"okey", "okie", "okay then", "roger", "roger that", "10 4", "ten four", "bueno", "genial", "top", "toll",
-				"legal", "bello", "mooi", "accha", "acha", "achha", "अच्छा", "嗯", "恩":
+			switch t := a.text(it); {
+			case receives(t):
 				pleased = true
-			case "ok", "okay", "alright", "all right", "good", "right", "super", "excellent", "wonderful", "fantastic",
-				"vale", "bien", "gut", "prima", "ta", "ta bom", "ta bem", "bom", "boa", "beleza", "bene", "va bene", "goed",
-				"oke", "daccord", "dac", "ठीक", "ठीक है", "theek", "theek hai", "thik hai", "thik", "ji", "जी", "好的", "好", "好滴":
+			case isWeak(t):
 				agreed++
 			default:
 				return false
@@ -595,6 +610,28 @@ func (a *analysis) onlyPleased() bool {
 		}
 	}
 	return pleased || agreed > 1 || agreed > 0 && thanked
+}
+
+// receives says whether a word that may approve just receives a thing as
+// often.
+func receives(w string) bool {
+	switch w {
+	case "k", "kk", "cool", "nice", "awesome", "amazing", "great", "lovely", "sweet", "wow", "okay then", "alrighty", "roger", "roger that", "10 4", "ten four", "bueno", "genial", "top", "toll",
+		"legal", "bello", "mooi", "accha", "acha", "achha", "अच्छा", "嗯", "恩":
+		return true
+	}
+	return false
+}
+
+// isWeak says whether a word of assent may be no more than an acknowledgement.
+func isWeak(w string) bool {
+	switch w {
+	case "ok", "okay", "oki", "okey", "okie", "okis", "alright", "all right", "good", "right", "super", "excellent", "wonderful", "fantastic",
+		"vale", "bien", "gut", "prima", "ta", "ta bom", "ta bem", "bom", "boa", "beleza", "bene", "va bene", "goed",
+		"oke", "daccord", "dac", "ठीक", "ठीक है", "theek", "theek hai", "thik hai", "thik", "ji", "जी", "好的", "好", "好滴":
+		return true
+	}
+	return receives(w)
 }
 
 // text is the words of an item, joined by spaces.

@@ -24,8 +24,9 @@ const (
 	kindApprove
 	kindGo
 	kindAssent
-	kindEcho // a word of the label, or one that may stand for it
-	kindVerb // the action of the label
+	kindEcho   // a word of the label, or one that may stand for it
+	kindVerb   // the action of the label
+	kindReason // a clause that says why; see reason.go
 	// From here on a kind is a reason to lower. Where an entry is listed under
 	// two kinds, the later one wins.
 	kindOther // the verb of another action
@@ -44,7 +45,7 @@ const (
 )
 
 var kindNames = [...]string{"unaccounted", "function", "filler", "courtesy", "ack", "approve", "go", "assent",
-	"echo", "action", "other action", "time", "third", "keep", "change", "question", "condition", "hedge", "idiom",
+	"echo", "action", "reason", "other action", "time", "third", "keep", "change", "question", "condition", "hedge", "idiom",
 	"stop", "negation", "loss", "number"}
 
 func (k kind) String() string { return kindNames[k] }
@@ -94,6 +95,7 @@ type lexicon struct {
 	swapped  []string           // words of four letters and more whose neighbours may be swapped back
 	actions  []action           // words of five letters and more that a slip of the finger may be mended to
 	nearStop []string           // short negations and stop words that no mending may touch
+	reasons  []reasonTable      // by index in languages
 
 	bits        familyBits
 	headers     []headerSet
@@ -105,6 +107,7 @@ type lexicon struct {
 // familyBits are the families that guards ask for.
 type familyBits struct {
 	pay, block uint64
+	tells      uint64 // somebody is told something
 	sends      uint64 // something goes to somebody
 	loses      uint64 // something is lost
 	timed      uint64 // happens at once or at its time, so that "now" changes it
@@ -146,6 +149,7 @@ func loadLexicon() *lexicon {
 	l.loadVerbs()
 	l.bits = familyBits{
 		pay: l.familyBits("pay"), block: l.familyBits("block"),
+		tells: l.familyBits("send", "remind", "publish", "forward", "call"),
 		sends: l.familyBits("send", "pay", "forward", "publish", "invite"),
 		loses: l.familyBits("delete", "cancel", "pause", "close"),
 		timed: l.familyBits("send", "pay", "publish", "forward", "call", "run"),
@@ -168,6 +172,7 @@ func loadLexicon() *lexicon {
 	l.loadNouns()
 	l.loadNumbers()
 	l.loadSame()
+	l.loadReasons()
 	l.loadTypos()
 	l.loadForms()
 	return l
@@ -332,7 +337,7 @@ func (l *lexicon) small(w string) bool {
 }
 
 // nounSet is a set of groups of things.
-type nounSet [8]uint64
+type nounSet [12]uint64
 
 func (s *nounSet) add(group int) { s[group/64] |= 1 << (group % 64) }
 
@@ -617,11 +622,21 @@ func (l *lexicon) mendAction(w string, verbs uint64) (string, bool) {
 	i, _ := slices.BinarySearchFunc(l.actions, w[:1], func(a action, first string) int { return strings.Compare(a.word, first) })
 	for ; i < len(l.actions) && l.actions[i].word[0] == w[0]; i++ {
 		a := l.actions[i]
-		if a.verbs&verbs != 0 && oneSlip(w, a.word) && (len(w) != len(a.word) || swaps(w, a.word)) && len(w)+len(a.word) > 8 {
+		if a.verbs&verbs != 0 && oneSlip(w, a.word) && (len(w) != len(a.word) && !endsApart(w, a.word) || len(w) == len(a.word) && swaps(w, a.word)) && len(w)+len(a.word) > 8 {
 			return a.word, true
 		}
 	}
 	return "", false
+}
+
+// endsApart says whether two words differ by their last letter alone, one that
+// is not its neighbour again: an ending ("mandei", "mande"), not a slip.
+func endsApart(a, b string) bool {
+	if len(a) > len(b) {
+		a, b = b, a
+	}
+	n := len(a)
+	return a == b[:n] && b[n] != b[n-1]
 }
 
 // unstretch shortens runs of one letter, first to two, then to one.

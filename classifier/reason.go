@@ -1,0 +1,681 @@
+package classifier
+
+import (
+	"slices"
+	"strings"
+	"unicode"
+)
+
+// People say why: "yes, she's been waiting all week", "cancel it, I'm ill". A
+// reason changes nothing of what was offered, so that it is accounted for
+// where it is one whole clause, made of words of lexicon/reasons.txt and small
+// words alone, beside a yes that stands without it. What such a clause cannot
+// hold: a cue of any kind, a number, another action, a name that the label does
+// not have, a word of no list.
+
+// reasonPart is what a word or phrase of reasons.txt does in a reason.
+type reasonPart uint8
+
+const (
+	reasonNone   reasonPart = iota
+	reasonWhy               // opens one: because
+	reasonWho               // somebody or something else, as its subject
+	reasonSelf              // the person, as its subject
+	reasonBe                // joins a subject and a state
+	reasonWaits             // why somebody else wants it: is waiting, asked for it
+	reasonOwes              // why the person wants it: owe, need
+	reasonState             // how things are: ill, late, broken
+	reasonWhole             // a reason without a subject
+	reasonBeside            // the same, beside a request alone
+	reasonLoses             // the same, where something is to be lost
+	reasonTail              // when, how long, how much
+	reasonSince             // a tail together with a time: since monday
+	reasonDue               // is due, with or without a time
+)
+
+var reasonNames = [...]string{"", "why", "who", "self", "be", "waits", "owes", "state", "whole", "beside", "loses", "tail", "since", "due"}
+
+type reasonPhrase struct {
+	rest []string // the words after the first
+	part reasonPart
+}
+
+// reasonTable holds the phrases of one language by first word, longest first.
+type reasonTable map[string][]reasonPhrase
+
+// loadReasons reads reasons.txt. What it holds counts as known: it is no name,
+// and no slip of the finger.
+func (l *lexicon) loadReasons() {
+	l.reasons = make([]reasonTable, len(languages))
+	for i := range l.reasons {
+		l.reasons[i] = reasonTable{}
+	}
+	part := reasonNone
+	for _, line := range lines("reasons") {
+		if strings.HasPrefix(line, "[") {
+			i := slices.Index(reasonNames[:], strings.Trim(line, "[]"))
+			if i <= 0 {
+				panic("classifier: reasons has a section " + line)
+			}
+			part = reasonPart(i) //nolint:gosec // an index of a small array
+			continue
+		}
+		lang, list, _ := strings.Cut(line, ":")
+		i := slices.Index(languages[:], lang)
+		if i < 0 {
+			panic("classifier: reasons has a language " + lang)
+		}
+		for _, e := range entries(list) {
+			ws := l.split(e)
+			if len(ws) == 0 {
+				continue
+			}
+			l.reasons[i][ws[0]] = append(l.reasons[i][ws[0]], reasonPhrase{ws[1:], part})
+			for _, w := range ws {
+				l.known[w] |= 1 << i
+			}
+		}
+	}
+	for _, t := range l.reasons {
+		for first, ps := range t {
+			slices.SortStableFunc(ps, func(a, b reasonPhrase) int { return len(b.rest) - len(a.rest) })
+			t[first] = ps
+		}
+	}
+}
+
+// stands says whether the phrase, whose first word is at toks[i], stands there
+// and ends before to.
+func (p *reasonPhrase) stands(toks []token, i, to int) bool {
+	if len(p.rest) >= to-i {
+		return false
+	}
+	for k, w := range p.rest {
+		if tk := &toks[i+1+k]; tk.text != w || tk.start || tk.comma {
+			return false
+		}
+	}
+	return true
+}
+
+// at gives the longest phrase at toks[i] that ends before to, of a part that a
+// clause is made of: a whole reason, or what opens one, is part of no other. n is
+// 0 if there is none.
+func (t reasonTable) at(toks []token, i, to int) (part reasonPart, n int) {
+	ps := t[toks[i].text]
+	for k := range ps {
+		switch ps[k].part {
+		case reasonWhole, reasonBeside, reasonLoses, reasonWhy:
+			continue
+		}
+		if ps[k].stands(toks, i, to) {
+			return ps[k].part, len(ps[k].rest) + 1
+		}
+	}
+	return reasonNone, 0
+}
+
+// of gives the length of the longest phrase of one part at toks[i]; 0 for none.
+func (t reasonTable) of(part reasonPart, toks []token, i, to int) int {
+	ps := t[toks[i].text]
+	for k := range ps {
+		if ps[k].part == part && ps[k].stands(toks, i, to) {
+			return len(ps[k].rest) + 1
+		}
+	}
+	return 0
+}
+
+// How plain a yes must be for a reason to stand beside it.
+const (
+	yesNone    = iota
+	yesSaid    // "yes": an assent that is more than an acknowledgement
+	yesAndMore // "yes please", "send it", "go ahead"
+)
+
+// maxReasons is how many reasons one yes may have.
+const maxReasons = 2
+
+// giveReasons joins the items of each clause that is a reason into one item,
+// where there are at most maxReasons, all other clauses are accounted for, and
+// what is left says yes as plainly as each of them needs.
+func (a *analysis) giveReasons(l *lexicon) {
+	if a.offers != 1 || a.more || len(a.items) > maxYesTokens || a.accounted(0, len(a.items)) {
+		return
+	}
+	rest := analysis{offers: a.offers, tokens: a.tokens, label: a.label, language: a.language}
+	need, reasons := yesNone, 0
+	for from := 0; from < len(a.items); {
+		to := from + 1
+		for to < len(a.items) && !a.boundary(to) {
+			to++
+		}
+		if a.accounted(from, to) {
+			rest.items = append(rest.items, a.items[from:to]...)
+			from = to
+			continue
+		}
+		i, k, n := a.findReason(l, from, to)
+		if n == yesNone {
+			return
+		}
+		rest.items = append(rest.items, a.items[from:i]...)
+		rest.items = append(rest.items, item{kind: kindReason, from: a.items[i].from, to: a.items[k-1].to})
+		rest.items = append(rest.items, a.items[k:to]...)
+		need, reasons = max(need, n), reasons+1
+		from = to
+	}
+	if reasons <= maxReasons && rest.yes() >= need {
+		a.items = rest.items
+	}
+}
+
+// boundary says whether a clause starts at item n.
+func (a *analysis) boundary(n int) bool {
+	t := &a.tokens[a.items[n].from]
+	return t.start || t.comma || t.kind == symbolToken
+}
+
+// accounted says whether the items from up to to are all accounted for.
+func (a *analysis) accounted(from, to int) bool {
+	for _, it := range a.items[from:to] {
+		if it.kind == kindUnknown || it.kind.cue() {
+			return false
+		}
+	}
+	return true
+}
+
+// yes says how plain the yes of the items is.
+func (a *analysis) yes() int {
+	said, asked := false, false
+	for n, it := range a.items {
+		switch it.kind {
+		case kindGo:
+			return yesAndMore
+		case kindVerb:
+			if a.commanded(n) {
+				return yesAndMore
+			}
+		case kindAssent:
+			said = said || !isWeak(a.text(it))
+		case kindCourtesy:
+			asked = asked || a.text(it) != "thanks"
+		}
+	}
+	switch {
+	case said && asked:
+		return yesAndMore
+	case said:
+		return yesSaid
+	}
+	return yesNone
+}
+
+// findReason looks for a reason among the items from up to to, all of which are
+// in one clause: items i up to k, with everything before and after accounted
+// for. need is yesNone where there is none.
+func (a *analysis) findReason(l *lexicon, from, to int) (i, k, need int) {
+	for i = from; i < to; i++ {
+		for k = to; k > i; k-- {
+			if k < to && (!a.accounted(k, to) || !a.concludes(k)) {
+				continue
+			}
+			if need = a.reason(l, a.items[i].from, a.items[k-1].to, i == from); need != yesNone {
+				return i, k, need
+			}
+		}
+		if !a.accounted(i, i+1) {
+			break
+		}
+	}
+	return 0, 0, yesNone
+}
+
+// concludes says whether item k draws the conclusion from a reason before it:
+// "she asked for it so yes". In Japanese a reason may run on into the request.
+func (a *analysis) concludes(k int) bool {
+	switch a.tokens[a.items[k].from].text {
+	case "so", "also", "donc", "alors", "asi", "entao", "quindi", "dus", "isliye", "इसलिए", "所以":
+		return true
+	}
+	return languages[a.language] == "ja"
+}
+
+// reason says how plain a yes must be beside the tokens from up to to, where
+// they are a reason: an opening word or none, a subject, what is said of it, and
+// how long or how much. yesNone: they are no reason. Where they do not start a
+// clause, they must not be what is acted on: "it" of "play it" is no subject.
+func (a *analysis) reason(l *lexicon, from, to int, starts bool) int {
+	t := l.reasons[a.language]
+	i := from
+	if need := a.whole(l, t, i, to); need != yesNone {
+		return need
+	}
+	because := isCausal(a.tokens[i].text)
+	if i += t.of(reasonWhy, a.tokens, i, to); i == to {
+		return yesNone
+	}
+	if need := a.whole(l, t, i, to); need != yesNone {
+		return need
+	}
+	because = because && i > from
+	next, self := a.subject(l, t, i, to, because)
+	if next == i {
+		if part, _ := t.at(a.tokens, i, to); !a.withoutSubject() || !starts && i == from || part == reasonNone || part == reasonTail {
+			return yesNone
+		}
+		return a.predicate(l, t, i, to, false)
+	}
+	if next == to || !starts && i == from && !isSubject(a.tokens[i].text) {
+		return yesNone
+	}
+	if need := a.predicate(l, t, next, to, self); need != yesNone {
+		return need
+	}
+	if !starts && i == from || i > from && !because {
+		return yesNone
+	}
+	return a.statement(l, t, i, next, to, because)
+}
+
+// maxFree is how many words of no list a statement beside a request may have.
+const maxFree = 4
+
+// statement reads what is said of the subject where the lists do not know all
+// of it: "cancel it, my ankle is killing me". Beside a plain request, or after
+// because, a clause about somebody that holds no cue, no number, no name, no
+// other action and no word that may be a detail of the offer says how things
+// are. Languages without spaces or with the verb last are not read this way.
+func (a *analysis) statement(l *lexicon, t reasonTable, subject, i, to int, because bool) int {
+	switch languages[a.language] {
+	case "hi", "zh", "ja":
+		return yesNone
+	}
+	free := 0
+	points := pointsOut(a.tokens[subject].text)
+	for i < to {
+		if points && (isArticle(a.tokens[i].text) || isPossessive(a.tokens[i].text) || a.tokens[i].text == "a" || a.tokens[i].text == "an") {
+			return yesNone // "that's the wrong one"
+		}
+		part, n := t.at(a.tokens, i, to)
+		switch part {
+		case reasonNone:
+			kind, m := a.classify(l, &l.tables[a.language], i)
+			tok := &a.tokens[i]
+			switch kind {
+			case kindUnknown:
+				if free++; tok.kind != wordToken || isDetail(tok.text) || a.isName(l, tok.text) {
+					return yesNone
+				}
+			case kindFunction, kindFiller, kindCourtesy, kindEcho:
+			case kindApprove:
+				if m > 1 {
+					return yesNone
+				}
+			default:
+				return yesNone
+			}
+			if n = m; i+m > to || asksMore(tok.text) || isWish(tok.text) || a.adds(i, m) {
+				return yesNone
+			}
+		case reasonWaits, reasonOwes:
+			return yesNone // for what else
+		case reasonTail:
+			if isAlready(a.tokens[i].text) {
+				return yesNone // "i already did that"
+			}
+		case reasonSince, reasonDue:
+			if n = a.sinceTime(l, i, i+n, to); n == 0 {
+				return yesNone
+			}
+		}
+		i += n
+	}
+	switch {
+	case free == 0 || free > maxFree:
+		return yesNone
+	case because:
+		return yesSaid
+	}
+	return yesAndMore
+}
+
+// isCausal says whether a word can open nothing but a reason, whatever follows.
+func isCausal(w string) bool {
+	switch w {
+	case "because", "cause", "cuz", "cos", "coz", "bc", "porque", "pues", "ya", "parce", "parcequ", "pcq", "puisque", "weil", "denn", "pois", "perche", "siccome", "want", "omdat":
+		return true
+	}
+	return false
+}
+
+// adds says whether the words from i on add somebody or something: "too", "as
+// well".
+func (a *analysis) adds(i, n int) bool {
+	switch a.tokens[i].text {
+	case "too":
+		next := i + n
+		return next == len(a.tokens) || a.tokens[next].start || a.tokens[next].comma
+	case "as":
+		return n == 2 && a.tokens[i+1].text == "well"
+	}
+	return false
+}
+
+// pointsOut is a subject that may name the offer itself.
+func pointsOut(w string) bool {
+	switch w {
+	case "it", "its", "that", "thats", "this", "they", "theyre", "esto", "eso", "es", "ca", "cest", "das", "dies", "isso", "isto", "questo", "quello", "dit", "dat", "het":
+		return true
+	}
+	return false
+}
+
+// isWish is a small word that says what somebody would have, or that something
+// ought to be done.
+func isWish(w string) bool {
+	switch w {
+	case "like", "liked", "love", "loved", "hope", "need", "needed", "would", "could", "may", "shall", "do", "does", "doing", "be", "let", "us",
+		"gusta", "gustan", "necesito", "necesita", "debe", "quisiera", "aime", "aimerais", "voudrais", "doit", "faut", "mag", "hatte", "brauche", "brauchen", "braucht", "muss", "soll", "sollen", "kann", "darf",
+		"gosto", "gostaria", "preciso", "precisa", "deve", "piace", "piacerebbe", "vorrei", "serve", "servono", "vind", "wil", "zou", "moet", "kan":
+		return true
+	}
+	return false
+}
+
+// isAlready is a word that says that something has happened.
+func isAlready(w string) bool {
+	switch w {
+	case "already", "ya", "deja", "schon", "ja", "gia", "al", "yesterday", "ayer", "hier", "gestern", "ontem", "ieri", "gisteren":
+		return true
+	}
+	return false
+}
+
+// isDetail says whether a word of no list may be a detail of what was offered,
+// or a doubt about it, also where it is said of somebody.
+func isDetail(w string) bool {
+	switch w {
+	case "missing", "lacking", "wants", "prefers", "prefer", "vegan", "vegans", "vegetarian", "vegetarians", "veggie", "pescatarian", "allergic", "allergy", "allergies",
+		"wheelchair", "kosher", "halal", "gluten", "lactose", "diet", "nut", "nuts", "dairy", "pregnant", "disabled", "bring", "bringing", "brings", "brought",
+		"moved", "changed", "changing", "switched", "called", "named", "spelled", "spelt", "lives", "live", "living", "uses", "use", "using", "used", "expecting",
+		"typo", "typos", "attachment", "attached", "draft", "version", "corrected", "fixed", "edited", "added", "adding", "removed", "pays", "paying", "paid", "sent",
+		"booked", "ordered", "bought", "cancelled", "canceled", "deleted", "received", "arrived", "signed", "quit", "fired", "died", "closed", "locked", "blocked",
+		"joining", "join", "joins", "coming", "comes", "new", "old", "red", "blue", "green", "black", "white", "large", "small", "medium", "window", "aisle", "cash", "card", "online", "upstairs", "downstairs",
+		"dozen", "pair", "couple", "several", "few", "tip", "invoice", "receipt", "copy", "copies", "passport", "luggage", "bag", "bags", "bike", "pet", "pets",
+		"figured", "meant", "suspect", "fear", "afraid", "concerned", "unhappy", "cheated", "lied", "joking", "laughing", "crying",
+		"alergico", "alergica", "alergia", "vegano", "vegana", "vegetariano", "vegetariana", "celiaco", "celiaca", "mude", "mudamos", "mudado", "falta", "faltan", "prefiere", "prefiero", "quiere", "quieren", "quiero",
+		"pague", "pagado", "pago", "envie", "enviado", "mande", "mandado", "compre", "comprado", "reserve", "reservado", "cancele", "cancelado", "recibi", "recibido", "llego", "llegaron",
+		"allergique", "vegane", "vegetarien", "vegetarienne", "demenage", "manque", "manquent", "prefere", "veut", "veulent", "veux", "paye", "payee", "envoye", "envoyee", "achete", "annule", "recu", "recue", "rembourse", "arrive", "arrivee",
+		"allergisch", "vegetarier", "vegetarierin", "veganer", "umgezogen", "fehlt", "fehlen", "mochte", "will", "wollen", "lieber", "bekommen", "angekommen",
+		"mudei", "prefiro", "quer", "querem", "paguei", "enviei", "mandei", "comprei", "reservei", "cancelei", "recebi", "chegou",
+		"allergico", "allergica", "trasferito", "trasferita", "manca", "mancano", "preferisce", "preferisco", "vuole", "vogliono", "voglio", "pagato", "pagata", "inviato", "mandato", "comprato", "prenotato", "annullato", "ricevuto", "arrivato", "arrivata",
+		"vegetarisch", "veganistisch", "verhuisd", "ontbreekt", "ontbreken", "wil", "willen", "liever", "betaald", "verstuurd", "gekocht", "geboekt", "gekregen", "aangekomen":
+		return true
+	}
+	return false
+}
+
+// isName says whether a word of no list stands with a capital letter inside a
+// sentence, or the whole text has no small letter: it may be a name.
+func (a *analysis) isName(l *lexicon, w string) bool {
+	small, start := false, true
+	named := false
+	own := a.own
+	for own != "" {
+		i := strings.IndexFunc(own, unicode.IsLetter)
+		if i < 0 {
+			break
+		}
+		start = start || strings.ContainsAny(own[:i], ".!?\n;:")
+		own = own[i:]
+		j := strings.IndexFunc(own, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsMark(r) && !isApostrophe(r) })
+		if j < 0 {
+			j = len(own)
+		}
+		word := own[:j]
+		first := []rune(word)[0]
+		small = small || strings.ContainsFunc(word, unicode.IsLower)
+		if !start && unicode.IsUpper(first) && fold(word) == w {
+			named = true
+		}
+		start = false
+		own = own[j:]
+	}
+	return named || !small
+}
+
+// subject gives the token after the subject of a reason that starts at token
+// i, and whether it is the person; i itself where there is no subject.
+func (a *analysis) subject(l *lexicon, t reasonTable, i, to int, because bool) (next int, self bool) {
+	if n := t.of(reasonSelf, a.tokens, i, to); n > 0 {
+		return i + n, true
+	}
+	if n := t.of(reasonWho, a.tokens, i, to); n > 0 {
+		return i + n, false
+	}
+	k := i
+	if isPossessive(a.tokens[k].text) || isArticle(a.tokens[k].text) {
+		k++
+	}
+	if k < to && k > i {
+		if n := t.of(reasonWho, a.tokens, k, to); n > 0 {
+			return k + n, false
+		}
+	}
+	first := k
+	for k < to && a.tokens[k].kind == wordToken && a.classifyOne(l, k) == kindEcho {
+		k++
+	}
+	if k > first {
+		return k, false
+	}
+	// "the sink is": a thing of no list, of which something is said.
+	if k > i && k+1 < to && a.tokens[k].kind == wordToken && a.classifyOne(l, k) == kindUnknown && !isDetail(a.tokens[k].text) && !a.isName(l, a.tokens[k].text) {
+		if because || t.of(reasonBe, a.tokens, k+1, to) > 0 {
+			return k + 1, false
+		}
+	}
+	return i, false
+}
+
+// withoutSubject says whether a clause of the language may have none: the verb
+// says who.
+func (a *analysis) withoutSubject() bool {
+	switch languages[a.language] {
+	case "es", "pt", "it", "hi", "zh", "ja":
+		return true
+	}
+	return false
+}
+
+// whole reads a reason that is in the lists as one phrase.
+func (a *analysis) whole(l *lexicon, t reasonTable, i, to int) int {
+	for {
+		part, n := t.at(a.tokens, i, to)
+		if part != reasonTail && part != reasonBe || i+n >= to {
+			break
+		}
+		if need := a.wholeAt(l, t, i, to); need != yesNone {
+			return need
+		}
+		i += n
+	}
+	return a.wholeAt(l, t, i, to)
+}
+
+func (a *analysis) wholeAt(l *lexicon, t reasonTable, i, to int) int {
+	for _, p := range t[a.tokens[i].text] {
+		need := yesSaid
+		switch {
+		case p.part == reasonBeside:
+			need = yesAndMore
+		case p.part == reasonWhole, p.part == reasonLoses && a.loses():
+		default:
+			continue
+		}
+		if !p.stands(a.tokens, i, to) {
+			continue
+		}
+		if need = a.tails(l, t, i+1+len(p.rest), to, need); need != yesNone {
+			return need
+		}
+	}
+	return yesNone
+}
+
+// isSubject says whether a word can be nothing but the subject of a clause.
+func isSubject(w string) bool {
+	switch w {
+	case "he", "she", "they", "hes", "shes", "theyre", "theyve", "i", "im", "ive", "we", "weve", "its", "er", "ich", "wir", "il", "elle", "ils", "elles", "je", "on",
+		"jai", "hij", "zij", "ik", "ele", "ela", "eles", "eu", "lui", "lei", "io", "yo", "ella", "ellos", "woh", "main", "hum", "वो", "वह", "मैं", "हम", "他", "她", "我", "他们", "我们":
+		return true
+	}
+	return false
+}
+
+// predicate reads what is said of the subject.
+func (a *analysis) predicate(l *lexicon, t reasonTable, i, to int, self bool) (need int) {
+	said := false
+	for i < to {
+		part, n := t.at(a.tokens, i, to)
+		switch part {
+		case reasonWaits, reasonOwes:
+			if a.loses() {
+				return yesNone // who needs it keeps it
+			}
+			said = true
+			need = max(need, yesSaid)
+			if self != (part == reasonOwes) {
+				need = yesAndMore
+			}
+		case reasonState:
+			said = true
+			need = yesAndMore
+		case reasonBe, reasonTail:
+		case reasonDue:
+			if a.loses() {
+				need = yesAndMore
+			}
+			said = true
+			need = max(need, yesSaid)
+			for i+n < to && a.kindAt(l, i+n) == kindTime {
+				n++
+			}
+		case reasonSince:
+			if n = a.sinceTime(l, i, i+n, to); n == 0 {
+				return yesNone
+			}
+		default:
+			kind, m := a.classify(l, &l.tables[a.language], i)
+			switch kind {
+			case kindFunction, kindFiller, kindCourtesy, kindEcho:
+			default:
+				return yesNone
+			}
+			if n = m; i+m > to || asksMore(a.tokens[i].text) || a.adds(i, m) {
+				return yesNone
+			}
+		}
+		i += n
+	}
+	if !said {
+		return yesNone
+	}
+	return need
+}
+
+// asksMore says whether a small word may ask for something, or name a part of
+// the offer, when it stands in a longer sentence.
+func asksMore(w string) bool {
+	switch w {
+	case "want", "wants", "wanted", "wanna", "wish", "request", "requested", "requesting", "make", "makes", "making", "take", "takes",
+		"put", "give", "gives", "pick", "option", "selection", "same", "should", "some", "every", "each", "price", "amount", "address",
+		"name", "number", "date", "dates", "time", "times", "details", "detail", "data", "info", "information", "you", "your", "u", "ur":
+		return true
+	}
+	return false
+}
+
+// sinceTime gives how many tokens say since when or for how long: the phrase
+// from i up to j, a number or none, and a time; 0 where they do not.
+func (a *analysis) sinceTime(l *lexicon, i, j, to int) int {
+	number := j < to && (a.tokens[j].kind == numberToken || l.numbers[a.tokens[j].text] != "")
+	if number {
+		j++
+	}
+	if j >= to || a.tokens[j].start || a.kindAt(l, j) != kindTime && !number || number && !isDuration(a.tokens[j].text) {
+		return 0
+	}
+	if !number && a.tokens[i].text == "for" {
+		return 0 // "for monday" says when
+	}
+	return j + 1 - i
+}
+
+// isDuration is a unit of time in the plural or singular, folded.
+func isDuration(w string) bool {
+	switch w {
+	case "minutes", "mins", "minute", "hours", "hrs", "hour", "days", "day", "weeks", "week", "months", "month", "years", "year", "times",
+		"minutos", "horas", "dias", "semanas", "meses", "anos", "heures", "jours", "semaines", "mois", "ans",
+		"minuten", "stunden", "tagen", "wochen", "monaten", "jahren", "ore", "giorni", "settimane", "mesi", "anni", "minuti",
+		"uur", "dagen", "weken", "maanden", "jaar", "din", "hafte", "mahine", "ghante":
+		return true
+	}
+	return false
+}
+
+// isPossessive and isArticle stand before a thing or a person.
+func isPossessive(w string) bool {
+	switch w {
+	case "my", "our", "his", "her", "their", "your", "mi", "mis", "nuestro", "nuestra", "su", "sus", "mon", "ma", "mes", "notre", "nos", "son", "sa", "ses",
+		"mein", "meine", "unser", "unsere", "meu", "minha", "meus", "minhas", "nosso", "nossa", "mio", "mia", "miei", "nostro", "nostra",
+		"mijn", "onze", "ons", "mera", "meri", "mere", "hamare", "मेरा", "मेरी", "मेरे", "हमारे", "我", "我们":
+		return true
+	}
+	return false
+}
+
+func isArticle(w string) bool {
+	switch w {
+	case "the", "both", "all", "el", "la", "los", "las", "le", "les", "der", "die", "das", "den", "o", "a", "os", "as", "il", "lo", "i", "gli", "de", "het", "那个", "这个":
+		return true
+	}
+	return false
+}
+
+// tails gives need where nothing but tails and small words stands from i up to
+// to.
+func (a *analysis) tails(l *lexicon, t reasonTable, i, to, need int) int {
+	for i < to {
+		part, n := t.at(a.tokens, i, to)
+		switch part {
+		case reasonTail:
+		case reasonSince:
+			if n = a.sinceTime(l, i, i+n, to); n == 0 {
+				return yesNone
+			}
+		default:
+			kind, m := a.classify(l, &l.tables[a.language], i)
+			if kind != kindFunction && kind != kindFiller && kind != kindCourtesy && kind != kindAck || i+m > to || a.adds(i, m) {
+				return yesNone
+			}
+			n = m
+		}
+		i += n
+	}
+	return need
+}
+
+// classifyOne is the kind of a token by itself.
+func (a *analysis) classifyOne(l *lexicon, i int) kind {
+	if k, n := a.classify(l, &l.tables[a.language], i); n == 1 {
+		return k
+	}
+	return kindUnknown
+}
+
+func (a *analysis) kindAt(l *lexicon, i int) kind {
+	return l.tables[a.language].words[a.tokens[i].text].kind
+}
