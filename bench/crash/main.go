@@ -158,7 +158,7 @@ func onStore(ctx context.Context, o options, store, dir string, log, stderr io.W
 		if err != nil {
 			return counts{}, err
 		}
-		defer c.stop()
+		defer c.StopNow() //nolint:errcheck // it is ended either way
 		db = c
 	default:
 		return counts{}, fmt.Errorf("%q is no store", store)

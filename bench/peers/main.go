@@ -208,7 +208,7 @@ func measure(ctx context.Context, dir string, o options) (report, error) {
 			return r, err
 		}
 	}
-	pg, err := machine.StartPostgres(ctx, filepath.Join(dir, "pg"))
+	pg, err := machine.StartPostgres(ctx, filepath.Join(dir, "pg"), "")
 	if err != nil {
 		return r, err
 	}

@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 )
@@ -36,8 +37,9 @@ full_page_writes=on
 jit=off
 `
 
-// StartPostgres starts the newest installed server in a directory; root hands it to the user postgres.
-func StartPostgres(ctx context.Context, dir string) (*Postgres, error) {
+// StartPostgres starts the newest installed server in a directory; root hands it to the user postgres. conf is added to
+// its configuration, and what it says counts.
+func StartPostgres(ctx context.Context, dir, conf string) (*Postgres, error) {
 	found, err := filepath.Glob("/usr/lib/postgresql/*/bin/initdb")
 	if err != nil || len(found) == 0 {
 		return nil, fmt.Errorf("no PostgreSQL under /usr/lib/postgresql: install it")
@@ -71,17 +73,46 @@ func StartPostgres(ctx context.Context, dir string) (*Postgres, error) {
 		return nil, err
 	}
 	_, port, _ := net.SplitHostPort(p.addr)
-	conf, err := os.OpenFile(filepath.Join(p.data(), "postgresql.conf"), os.O_APPEND|os.O_WRONLY, 0)
+	f, err := os.OpenFile(filepath.Join(p.data(), "postgresql.conf"), os.O_APPEND|os.O_WRONLY, 0)
 	if err != nil {
 		return nil, err
 	}
-	if _, err := fmt.Fprintf(conf, "%sport=%s\nunix_socket_directories='%s'\n", durable, port, dir); err != nil {
+	if _, err := fmt.Fprintf(f, "%sport=%s\nunix_socket_directories='%s'\n%s\n", durable, port, dir, conf); err != nil {
 		return nil, err
 	}
-	if err := conf.Close(); err != nil {
+	if err := f.Close(); err != nil {
 		return nil, err
 	}
-	return p, p.program(ctx, "pg_ctl", "-D", p.data(), "-l", filepath.Join(dir, "server.log"), "-w", "-t", "60", "-s", "start")
+	return p, p.Resume(ctx)
+}
+
+// Resume starts the server, at first or after it has ended. Right after a kill its children may still hold the memory that
+// they shared.
+func (p *Postgres) Resume(ctx context.Context) error {
+	for tries := 0; ; tries++ {
+		err := p.program(ctx, "pg_ctl", "-D", p.data(), "-l", filepath.Join(p.dir, "server.log"), "-w", "-t", "60", "-s", "start")
+		if err == nil || tries == 100 || ctx.Err() != nil {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+}
+
+// Kill ends the server's first process as nothing can prepare for.
+func (p *Postgres) Kill() error {
+	pid := p.PID()
+	if pid <= 1 {
+		return fmt.Errorf("no server is there to be killed")
+	}
+	return syscall.Kill(pid, syscall.SIGKILL)
+}
+
+// StopNow ends the server without letting it finish anything.
+func (p *Postgres) StopNow() error {
+	return p.program(context.Background(), "pg_ctl", "-D", p.data(), "-m", "immediate", "-s", "-w", "stop")
 }
 
 func major(path string) int {
