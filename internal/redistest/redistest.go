@@ -8,6 +8,7 @@ package redistest
 
 import (
 	"bufio"
+	"context"
 	"io"
 	"net"
 	"net/url"
@@ -138,7 +139,8 @@ func (p *Proxy) wait() <-chan time.Time {
 // Proxy puts one before the server.
 func (s *Server) Proxy() *Proxy {
 	s.t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	var lc net.ListenConfig
+	l, err := lc.Listen(s.t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -165,7 +167,8 @@ func (s *Server) Proxy() *Proxy {
 // carry joins one connection to the server until either side ends it.
 func (p *Proxy) carry(client net.Conn, socket string, ended <-chan struct{}) {
 	defer client.Close() //nolint:errcheck // a test's connection
-	server, err := net.Dial("unix", socket)
+	var d net.Dialer
+	server, err := d.DialContext(context.Background(), "unix", socket) // a connection ends with either side
 	if err != nil {
 		return
 	}
