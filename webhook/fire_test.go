@@ -1,6 +1,7 @@
 package webhook
 
 import (
+	"bufio"
 	"bytes"
 	"fmt"
 	"io"
@@ -62,8 +63,13 @@ func TestSlowBody(t *testing.T) {
 			}
 			answer := make(chan string, 1)
 			go func() {
-				raw, _ := io.ReadAll(conn)
-				answer <- string(raw)
+				res, err := http.ReadResponse(bufio.NewReader(conn), nil)
+				if err != nil {
+					answer <- err.Error()
+					return
+				}
+				raw, _ := io.ReadAll(res.Body)
+				answer <- res.Status + " " + strings.TrimSpace(string(raw)) + fmt.Sprint(" ends ", res.Close)
 			}()
 			for tick := time.NewTicker(5 * time.Millisecond); ; {
 				select {
@@ -71,7 +77,7 @@ func TestSlowBody(t *testing.T) {
 					_, _ = io.WriteString(conn, "a")
 					continue
 				case raw := <-answer:
-					if !strings.HasPrefix(raw, "HTTP/1.1 408 ") || !strings.HasSuffix(strings.TrimSpace(raw), "body_timeout") {
+					if raw != "408 Request Timeout body_timeout ends true" {
 						t.Errorf("answered %q", raw)
 					}
 				}
