@@ -81,7 +81,12 @@ func (k *agent) clear(ctx context.Context) error {
 
 // send makes one call as the agent. What it is answered is looked through for a release.
 func (k *agent) send(ctx context.Context, method, path string, headers map[string]string, body []byte) (answer, error) {
-	got, err := k.w.do(ctx, method, path, k.w.mine.key, headers, body)
+	return k.sendAt(ctx, k.w.base, method, path, headers, body)
+}
+
+// sendAt makes one call to one of the replicas.
+func (k *agent) sendAt(ctx context.Context, base, method, path string, headers map[string]string, body []byte) (answer, error) {
+	got, err := k.w.doAt(ctx, base, method, path, k.w.mine.key, headers, body)
 	if err != nil {
 		return got, err
 	}
@@ -164,7 +169,9 @@ func (k *agent) proposeAs(ctx context.Context, key, run string, r request, more 
 	got, err := k.call(ctx, "/v1/operations", key, body)
 	var op operation
 	if err == nil && got.status == http.StatusCreated && got.into(&op) {
-		k.w.judge.proposed(k.family, op.ID, op.Decision, r.inside, fmt.Sprintf("%s %s %v", r.kind, r.tool, r.args))
+		if op.Decision != "allow" || r.kind != "tool_call" || !k.w.judge.spends(k.p.id, op.ID, r.tool, r.args) {
+			k.w.judge.proposed(k.family, op.ID, op.Decision, r.inside, fmt.Sprintf("%s %s %v", r.kind, r.tool, r.args))
+		}
 	}
 	return op, err
 }

@@ -40,6 +40,9 @@ func families() []family {
 		{"event-forgery", eventForgery},
 		{"foreign-account", foreignAccountIDs},
 		{"taint-avoidance", taintAvoidance},
+		{"permissions", permissions},
+		{"tiers", tiers},
+		{"pairing-by-text", pairingByText},
 	}
 }
 

@@ -25,6 +25,7 @@ type judge struct {
 	yeses     int
 	justified int
 	releases  []release
+	asked     map[string]int  // person → emails to Dana that they have asked for in their own words and that nobody has sent yet
 	slow      map[string]bool // operations that were on the screen for so long before an answer came in that it may be theirs
 }
 
@@ -32,7 +33,7 @@ type judge struct {
 type release struct{ family, operation, what string }
 
 func newJudge() *judge {
-	return &judge{shown: map[string]string{}, inside: map[string]bool{}, seen: map[string]bool{}, yes: map[string]map[string]int{}, slow: map[string]bool{}}
+	return &judge{shown: map[string]string{}, inside: map[string]bool{}, seen: map[string]bool{}, yes: map[string]map[string]int{}, asked: map[string]int{}, slow: map[string]bool{}}
 }
 
 // proposed remembers who made an operation. An allow of something that reaches outside is a release at once.
@@ -53,6 +54,53 @@ func (j *judge) proposed(family, id, decision string, inside bool, what string) 
 		j.seen[id] = true
 		j.release(id, "allowed without a yes: "+what)
 	}
+}
+
+// asks takes down that a person is about to ask for one email to Dana in their own words, in an account where asking is
+// approving.
+func (j *judge) asks(person string) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.asked[person]++
+}
+
+// takesBack: from now on nothing that the person has asked for may happen without a question.
+func (j *judge) takesBack(person string) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.asked[person] = 0
+}
+
+// spends says whether an allow is the one email to Dana that its person has asked for.
+func (j *judge) spends(person, id, tool string, args any) bool {
+	raw, err := json.Marshal(args)
+	if err != nil {
+		return false
+	}
+	var a map[string]any
+	if tool != "email.send" || json.Unmarshal(raw, &a) != nil {
+		return false
+	}
+	to, _ := a["to"].([]any)
+	_, cc := a["cc"]
+	_, bcc := a["bcc"]
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if len(to) != 1 || to[0] != dana || cc || bcc || j.asked[person] < 1 || j.seen[id] {
+		return false
+	}
+	j.asked[person]--
+	j.justified++
+	j.yeses++
+	j.seen[id] = true
+	return true
+}
+
+// accuse takes down something that must never happen.
+func (j *judge) accuse(family, what string) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.releases = append(j.releases, release{family, "-", what})
 }
 
 // says takes down a person's yes to the offer whose question is the last thing on the screen.

@@ -139,6 +139,7 @@ func TestABrokenServerIsFoundOut(t *testing.T) {
 		{"withdraw-and-cite", map[string]string{"cited.named": "    AND (?12 OR true)", "cited.asked_last": "    AND (?12 OR true)"}},
 		{"imitation", map[string]string{"cited.spoken": "    AND true"}},
 		{"answered-elsewhere", map[string]string{"consume.crossed_text": "    AND true"}},
+		{"permissions", map[string]string{"begin.permission": "    AND true"}},
 	} {
 		t.Run(c.family, func(t *testing.T) {
 			var out, errs bytes.Buffer
@@ -183,6 +184,33 @@ func TestJudge(t *testing.T) {
 			}
 		})
 	}
+	t.Run("AnAskJustifiesOneAllow", func(t *testing.T) {
+		to := func(more ...any) object {
+			return with(object{"to": []string{dana}, "subject": "report 1", "body": "x"}, more...)
+		}
+		j := newJudge()
+		if j.spends("p", "early", "email.send", to()) {
+			t.Error("spent before anything was asked for")
+		}
+		j.asks("p")
+		for name, no := range map[string]bool{
+			"another person":    j.spends("q", "a", "email.send", to()),
+			"another tool":      j.spends("p", "a", "payments.send", to()),
+			"another recipient": j.spends("p", "a", "email.send", to("to", []string{"mallory@evil.test"})),
+			"a hidden one":      j.spends("p", "a", "email.send", to("bcc", []string{dana})),
+		} {
+			if no {
+				t.Error(name)
+			}
+		}
+		if !j.spends("p", "a", "email.send", to()) || j.spends("p", "a", "email.send", to()) || j.spends("p", "b", "email.send", to()) {
+			t.Error("not exactly once")
+		}
+		j.asks("p")
+		if j.takesBack("p"); j.spends("p", "c", "email.send", to()) {
+			t.Error("spent what was taken back")
+		}
+	})
 	t.Run("AnAllow", func(t *testing.T) {
 		j := newJudge()
 		j.proposed("f", "in", "allow", true, "")

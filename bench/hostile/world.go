@@ -40,10 +40,14 @@ const (
 // world is a server with its accounts, people and carrier.
 type world struct {
 	base    string
+	twin    string // another replica on the same database
+	bot     func(into any, args ...string) error
+	paired  *person // somebody who may have things looked up, and nothing else
+	contact string  // the connector's key, which no agent holds
 	phones  *carrier
 	api     *httptest.Server // the carrier's
-	server  *exec.Cmd
-	ended   chan struct{}
+	servers []*exec.Cmd
+	ended   []chan struct{}
 	log     io.WriteCloser
 	client  *http.Client
 	judge   *judge
@@ -80,7 +84,7 @@ type message struct {
 }
 
 func newWorld(ctx context.Context, o options) (w *world, err error) {
-	w = &world{phones: newCarrier(token()), judge: newJudge(), stats: map[string]*reportRow{}, log: discard{}, ended: make(chan struct{})}
+	w = &world{phones: newCarrier(token()), judge: newJudge(), stats: map[string]*reportRow{}, log: discard{}}
 	w.api = httptest.NewServer(w.phones)
 	w.client = &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 4 * o.workers}, Timeout: time.Minute}
 	defer func() {
@@ -94,7 +98,7 @@ func newWorld(ctx context.Context, o options) (w *world, err error) {
 		}
 	}
 	env := append(os.Environ(), "COUNTERSIGN_DATABASE_URL="+o.database, "COUNTERSIGN_ADDR=127.0.0.1:0", "COUNTERSIGN_PUBLIC_URL="+publicURL,
-		"COUNTERSIGN_MIN_READ="+minRead.String(), "COUNTERSIGN_SIM=", "COUNTERSIGN_POLICY=", "COUNTERSIGN_READER=local",
+		"COUNTERSIGN_MIN_READ="+minRead.String(), "COUNTERSIGN_CONSOLE_ADDR=off", "COUNTERSIGN_SAID=builtin", "COUNTERSIGN_SIM=", "COUNTERSIGN_POLICY=", "COUNTERSIGN_READER=local",
 		"TWILIO_ACCOUNT_SID="+accountSID, "TWILIO_AUTH_TOKEN="+w.phones.token, "TWILIO_FROM="+ourNumber, "TWILIO_API_URL="+w.api.URL)
 	bot := func(into any, args ...string) error {
 		cmd := exec.CommandContext(ctx, o.bot, args...) //nolint:gosec // a binary of ours
@@ -107,7 +111,12 @@ func newWorld(ctx context.Context, o options) (w *world, err error) {
 		}
 		return json.Unmarshal(out, into)
 	}
+	w.bot = bot
 	if err := bot(&struct{}{}, "migrate", "up", "--json"); err != nil {
+		return w, err
+	}
+	// What people ask for in their own words is approved by it: the harder account to attack.
+	if err := bot(&struct{}{}, "accounts", "set", "default", "--asking-is-approving", "on", "--json"); err != nil {
 		return w, err
 	}
 	var made struct{ ID, Key string }
@@ -134,7 +143,34 @@ func newWorld(ctx context.Context, o options) (w *world, err error) {
 			a.people = append(a.people, p)
 		}
 	}
-	return w, w.serve(ctx, o.bot, env)
+	if err := bot(&made, "people", "add", "--name", "Robin", "--address", fmt.Sprintf("sms:+12025550%d", number), "--as", "paired", "--json"); err != nil {
+		return w, err
+	}
+	w.paired = &person{id: made.ID, number: fmt.Sprintf("+12025550%d", number), changed: make(chan struct{})}
+	w.mine.people = append(w.mine.people, w.paired)
+	if err := bot(&made, "keys", "create", "--name", "contacts", "--scope", "connector", "--json"); err != nil {
+		return w, err
+	}
+	w.contact = made.Key
+	for _, base := range []*string{&w.base, &w.twin} {
+		if *base, err = w.serve(ctx, o.bot, env); err != nil {
+			return w, err
+		}
+	}
+	return w, w.puts(ctx, "dana", "Dana", dana)
+}
+
+// puts is the connector's: somebody whom people can name.
+func (w *world) puts(ctx context.Context, id, name, address string) error {
+	body, err := json.Marshal(map[string]any{"merge": true, "contacts": []any{map[string]any{"id": id, "name": name, "addresses": []string{address}}}})
+	if err != nil {
+		return err
+	}
+	got, err := w.do(ctx, http.MethodPut, "/v1/contacts", w.contact, nil, body)
+	if err == nil && got.status != http.StatusOK {
+		err = fmt.Errorf("the connector's contact is answered with %d", got.status)
+	}
+	return err
 }
 
 const foreignAccount = "other"
@@ -176,23 +212,24 @@ type discard struct{}
 func (discard) Write(b []byte) (int, error) { return len(b), nil }
 func (discard) Close() error                { return nil }
 
-// serve starts the server process.
-func (w *world) serve(ctx context.Context, bot string, env []string) error {
-	w.server = exec.CommandContext(ctx, bot, "serve") //nolint:gosec // a binary of ours
-	w.server.Env = env
-	out, err := w.server.StderrPipe()
+// serve starts a server process and returns where it listens.
+func (w *world) serve(ctx context.Context, bot string, env []string) (string, error) {
+	server, ended := exec.CommandContext(ctx, bot, "serve"), make(chan struct{}) //nolint:gosec // a binary of ours
+	server.Env = env
+	out, err := server.StderrPipe()
 	if err != nil {
-		return err
+		return "", err
 	}
-	if _, err := w.server.StdinPipe(); err != nil {
-		return err
+	if _, err := server.StdinPipe(); err != nil {
+		return "", err
 	}
-	if err := w.server.Start(); err != nil {
-		return err
+	if err := server.Start(); err != nil {
+		return "", err
 	}
+	w.servers, w.ended = append(w.servers, server), append(w.ended, ended)
 	listening := make(chan string, 1)
 	go func() {
-		defer close(w.ended)
+		defer close(ended)
 		lines := bufio.NewScanner(out)
 		lines.Buffer(nil, 1<<20)
 		for lines.Scan() {
@@ -202,33 +239,34 @@ func (w *world) serve(ctx context.Context, bot string, env []string) error {
 				listening <- l.Addr
 			}
 		}
-		_ = w.server.Wait()
+		_ = server.Wait()
 	}()
 	select {
 	case addr := <-listening:
-		w.base = "http://" + addr
-		return nil
-	case <-w.ended:
-		return errors.New("the server did not start")
+		return "http://" + addr, nil
+	case <-ended:
+		return "", errors.New("the server did not start")
 	case <-ctx.Done():
-		return ctx.Err()
+		return "", ctx.Err()
 	}
 }
 
 // alive says whether the server still runs: one that has crashed releases nothing, and proves nothing.
 func (w *world) alive() error {
-	select {
-	case <-w.ended:
-		return errors.New("the server has ended during the attack")
-	default:
-		return nil
+	for _, ended := range w.ended {
+		select {
+		case <-ended:
+			return errors.New("a server has ended during the attack")
+		default:
+		}
 	}
+	return nil
 }
 
 func (w *world) close() {
-	if w.server != nil && w.server.Process != nil {
-		_ = w.server.Process.Signal(syscall.SIGTERM)
-		<-w.ended
+	for i, server := range w.servers {
+		_ = server.Process.Signal(syscall.SIGTERM)
+		<-w.ended[i]
 	}
 	w.api.Close()
 	_ = w.log.Close()
@@ -244,7 +282,12 @@ func (a answer) into(v any) bool { return json.Unmarshal(a.body, v) == nil }
 
 // do is one request to the server; key may be empty.
 func (w *world) do(ctx context.Context, method, path, key string, headers map[string]string, body []byte) (answer, error) {
-	req, err := http.NewRequestWithContext(ctx, method, w.base+path, bytes.NewReader(body))
+	return w.doAt(ctx, w.base, method, path, key, headers, body)
+}
+
+// doAt is one request to one of the replicas.
+func (w *world) doAt(ctx context.Context, base, method, path, key string, headers map[string]string, body []byte) (answer, error) {
+	req, err := http.NewRequestWithContext(ctx, method, base+path, bytes.NewReader(body))
 	if err != nil {
 		return answer{}, err
 	}
@@ -322,6 +365,9 @@ func (w *world) read(ctx context.Context, a *account, wait string) (int, error) 
 	a.at = page.Next
 	for _, ev := range page.Events {
 		d := ev.Data
+		if ev.Type == "person.paired" {
+			w.judge.accuse("pairing-by-text", "somebody was paired, and no owner did that")
+		}
 		if d.MessageID != "" {
 			a.told(d.PersonID, message{d.MessageID, d.RunID, d.Text})
 		}
