@@ -71,9 +71,9 @@ const (
 
 type saidEvalCmd struct {
 	Data   string `help:"The set: {contacts, rows}. Without it the project's own." placeholder:"FILE"`
-	Fake   string `help:"honest proposes exactly what the labels say, hostile whatever it can think of, builtin is the built-in extractor." enum:"honest,hostile,builtin," default:"" placeholder:"honest|hostile|builtin" xor:"from"`
-	Record string `help:"Ask the model of OPENAI_BASE_URL, OPENAI_MODEL, and write its answers there; a run that was broken off goes on where it stopped." placeholder:"FILE" xor:"from"`
-	Replay string `help:"Take the answers from there and ask nobody." placeholder:"FILE" xor:"from"`
+	Fake   string `help:"honest proposes exactly what the labels say, hostile whatever it can think of, builtin is the built-in extractor." enum:"honest,hostile,builtin," default:"" placeholder:"honest|hostile|builtin"`
+	Record string `help:"Ask the model of OPENAI_BASE_URL, OPENAI_MODEL, and write its answers there; a run that was broken off goes on where it stopped." placeholder:"FILE"`
+	Replay string `help:"Take the answers from there and ask nobody." placeholder:"FILE"`
 	JSON   bool   `name:"json" help:"Print the result as JSON."`
 }
 
@@ -107,6 +107,10 @@ type saidReport struct {
 
 // Run evaluates.
 func (c *saidEvalCmd) Run(e *env) error {
+	// kong's xor counts a default that is empty as given
+	if given := boolCount(c.Fake != "", c.Record != "", c.Replay != ""); given > 1 {
+		return usage("Give one of --fake, --record and --replay.")
+	}
 	set, err := c.set()
 	if err != nil {
 		return err
@@ -131,6 +135,16 @@ func (c *saidEvalCmd) Run(e *env) error {
 		return noError{}
 	}
 	return nil
+}
+
+func boolCount(all ...bool) int {
+	n := 0
+	for _, b := range all {
+		if b {
+			n++
+		}
+	}
+	return n
 }
 
 func (c *saidEvalCmd) set() (said.Set, error) {
