@@ -91,7 +91,7 @@ func newPlay(ctx context.Context, o options, db database, dir string, log, stder
 	p.base = "http://" + addr
 	p.environ = append(os.Environ(),
 		"COUNTERSIGN_ADDR="+addr, "COUNTERSIGN_DATABASE_URL="+db.url(), "COUNTERSIGN_PUBLIC_URL="+publicURL, "COUNTERSIGN_MIN_READ="+minRead.String(),
-		"COUNTERSIGN_HOURLY_TEXTS=1000000", "COUNTERSIGN_ALLOW_PRIVATE_ENDPOINTS=1", "COUNTERSIGN_POLICY=", "COUNTERSIGN_SIM=", "COUNTERSIGN_READER=local",
+		"COUNTERSIGN_HOURLY_TEXTS=1000000", "COUNTERSIGN_RATE_KEY=off", "COUNTERSIGN_RATE_ACCOUNT=off", "COUNTERSIGN_RATE_SENDER=off", "COUNTERSIGN_ALLOW_PRIVATE_ENDPOINTS=1", "COUNTERSIGN_POLICY=", "COUNTERSIGN_SIM=", "COUNTERSIGN_READER=local",
 		"TWILIO_ACCOUNT_SID="+p.provider.account, "TWILIO_AUTH_TOKEN="+p.provider.token, "TWILIO_FROM="+ours, "TWILIO_API_URL="+api.URL)
 	if err := p.setUp(ctx, hook.URL); err != nil {
 		return nil, errors.Join(err, p.close())

@@ -97,7 +97,7 @@ func newWorld(ctx context.Context, o options) (w *world, err error) {
 			return w, err
 		}
 	}
-	env := append(os.Environ(), "COUNTERSIGN_DATABASE_URL="+o.database, "COUNTERSIGN_ADDR=127.0.0.1:0", "COUNTERSIGN_PUBLIC_URL="+publicURL,
+	env := append(os.Environ(), "COUNTERSIGN_DATABASE_URL="+o.database, "COUNTERSIGN_ADDR=127.0.0.1:0", "COUNTERSIGN_RATE_KEY=off", "COUNTERSIGN_RATE_ACCOUNT=off", "COUNTERSIGN_PUBLIC_URL="+publicURL,
 		"COUNTERSIGN_MIN_READ="+minRead.String(), "COUNTERSIGN_CONSOLE_ADDR=off", "COUNTERSIGN_SAID=builtin", "COUNTERSIGN_SIM=", "COUNTERSIGN_POLICY=", "COUNTERSIGN_READER=local",
 		"TWILIO_ACCOUNT_SID="+accountSID, "TWILIO_AUTH_TOKEN="+w.phones.token, "TWILIO_FROM="+ourNumber, "TWILIO_API_URL="+w.api.URL)
 	bot := func(into any, args ...string) error {
