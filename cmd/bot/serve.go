@@ -3,7 +3,13 @@ package main
 import (
 	"errors"
 	"net"
+	"os"
+	"runtime/debug"
 )
+
+// gcPercent halves the heap of a server where GOGC does not say: what lives is a few MiB, and collecting twice as often
+// takes one more percent of its processor time.
+const gcPercent = 50
 
 type serveCmd struct {
 	configFlags
@@ -72,6 +78,9 @@ func (c *serveCmd) Run(e *env) error {
 	}
 	if err := cfg.checkServe(); err != nil {
 		return err
+	}
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(gcPercent)
 	}
 	s, err := openStore(e.ctx, cfg.DatabaseURL, false)
 	if err != nil {
