@@ -3,6 +3,7 @@ package offers
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"time"
@@ -18,6 +19,7 @@ type Service struct {
 	limit  func(channel string) int
 	pages  string
 	names  func(address string) string
+	log    *slog.Logger
 }
 
 // Option changes a service.
@@ -30,9 +32,12 @@ func WithPages(base string) Option { return func(s *Service) { s.pages = base } 
 // WithNames gives labels the names of contacts. It must answer at once, and the same at every call.
 func WithNames(names func(address string) string) Option { return func(s *Service) { s.names = names } }
 
+// WithLog writes a line for each decision: answer, reason, rule, tier and capability.
+func WithLog(log *slog.Logger) Option { return func(s *Service) { s.log = log } }
+
 // NewService makes a service. limit says how many characters go out as one message on a channel.
 func NewService(store Proposer, policy *gate.Policy, limit func(channel string) int, options ...Option) *Service {
-	s := &Service{store: store, policy: policy, limit: limit}
+	s := &Service{store: store, policy: policy, limit: limit, log: slog.New(slog.DiscardHandler)}
 	for _, o := range options {
 		o(s)
 	}
@@ -76,7 +81,22 @@ func (s *Service) Propose(ctx context.Context, r Request) (op Operation, again b
 		p.Present = PresentQueue
 	}
 	token := NewToken()
-	return s.store.Propose(ctx, p, func(f Facts) (Plan, error) { return s.plan(p, f, token) })
+	op, again, err = s.store.Propose(ctx, p, func(f Facts) (Plan, error) { return s.plan(p, f, token) })
+	if err == nil && !again {
+		s.logged(ctx, op)
+	}
+	return op, again, err
+}
+
+// logged writes the record of a decision: what a denial rests on is seen without a look into the ledger. A tool that the
+// policy does not know has a name of somebody else's choice, which stays out of the log.
+func (s *Service) logged(ctx context.Context, op Operation) {
+	tool := "unknown"
+	if _, known := s.policy.Tool(op.Tool); known {
+		tool = op.Tool
+	}
+	s.log.InfoContext(ctx, "decided", "operation_id", op.ID, "run_id", op.RunID, "tool", tool, "decision", op.Decision, "reason", op.Reason,
+		"rule", op.Rule, "tier", op.Tier, "capability", op.Capability, "permission_id", op.PermissionID)
 }
 
 // Reaches lists every spelling under which a recipient of the operation may be one of the account's own addresses.

@@ -1,9 +1,11 @@
 package offers_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -72,6 +74,40 @@ func (d *desk) says(p people.Person, text string) string {
 		d.t.Fatal(err)
 	}
 	return r.RunID
+}
+
+// Every decision is logged with what it rests on, once, and without a word of anybody.
+func TestDecisionsAreLogged(t *testing.T) {
+	var out bytes.Buffer
+	d := newDesk(t, offers.WithLog(slog.New(slog.NewJSONHandler(&out, nil))))
+	paired := d.person(gate.TierPaired)
+	type line struct{ Decision, Reason, Rule, Tier, Capability, Tool string }
+	for _, c := range []struct {
+		run, tool, args string
+		want            line
+	}{
+		{d.says(d.owner, "hi"), "email.send", `{"to":["dana@example.test"],"subject":"secret words","body":"b"}`,
+			line{"ask", "FLOOR_SEND_OUTSIDE", "3", "owner", "network.send", "email.send"}},
+		{d.says(paired, "hi"), "email.send", `{"to":["dana@example.test"],"subject":"secret words","body":"b"}`,
+			line{"refuse", "AUTHORITY_CAPABILITY_DENIED", "2", "paired", "network.send", "email.send"}},
+		{d.says(paired, "hi"), "secret.words", `{}`, line{"refuse", "AUTHORITY_CAPABILITY_DENIED", "2", "paired", "process.exec", "unknown"}},
+		{d.says(d.owner, "hi"), "lists.read", `{"list":"secret words"}`, line{"allow", "REVERSIBLE_OWN_DATA", "6", "owner", "fs.read", "lists.read"}},
+	} {
+		out.Reset()
+		r := d.request(c.run, c.tool, c.args)
+		for range 2 { // the second is a repeat
+			if _, _, err := d.service.Propose(t.Context(), r); err != nil {
+				t.Fatal(err)
+			}
+		}
+		var got line
+		if err := json.Unmarshal(out.Bytes(), &got); err != nil {
+			t.Fatalf("%v: %s", err, out.String())
+		}
+		if got != c.want || strings.Count(out.String(), "\n") != 1 || strings.Contains(out.String(), "secret") || strings.Contains(out.String(), "dana") {
+			t.Errorf("%+v, want %+v: %s", got, c.want, out.String())
+		}
+	}
 }
 
 // request is a call inside a run; without one it is the short way in, to the owner.

@@ -125,7 +125,7 @@ func newApp(c config, s store, log *slog.Logger) (*app, error) {
 		mux.Handle(messagesPath, webhook.NewTwilioHandler(messages, in, webhook.Options{Log: log, Observe: asked("messages")}))
 		mux.Handle(statusPath, webhook.NewTwilioStatusHandler(status, reports{s, bell, log}, webhook.Options{Log: log, Observe: asked("status")}))
 	}
-	service := offers.NewService(s, policy, func(string) int { return sender.Limit() }, offers.WithPages(c.PublicURL))
+	service := offers.NewService(s, policy, func(string) int { return sender.Limit() }, offers.WithPages(c.PublicURL), offers.WithLog(log))
 	page, err := console.NewPage(s, policy, time.Now, log)
 	if err != nil {
 		return nil, err
