@@ -404,27 +404,27 @@ func spendTests(w *permitted) {
 		return op
 	}
 	for name, spoil := range map[string]func(p people.Person, g offers.Permission){
-		"Nothing": func(people.Person, offers.Permission) {},
-		"Revoked": func(_ people.Person, g offers.Permission) {
+		"Granted": func(people.Person, offers.Permission) {},
+		"Invariant02_Revoked": func(_ people.Person, g offers.Permission) {
 			_, err := w.Store.Revoke(w.ctx, people.DefaultAccount, g.ID)
 			w.must(err)
 		},
-		"UsedUp":     func(p people.Person, g offers.Permission) { tries(w.world, p, g.ID) },
-		"Expired":    func(people.Person, offers.Permission) { w.Advance(time.Hour) },
-		"NotGranted": func(_ people.Person, g offers.Permission) { w.Set("permissions", g.ID, "granted_at", nil) },
-		"AnotherPerson": func(_ people.Person, g offers.Permission) {
+		"Invariant02_UsedUp":     func(p people.Person, g offers.Permission) { tries(w.world, p, g.ID) },
+		"Invariant02_Expired":    func(people.Person, offers.Permission) { w.Advance(time.Hour) },
+		"Invariant02_NotGranted": func(_ people.Person, g offers.Permission) { w.Set("permissions", g.ID, "granted_at", nil) },
+		"Invariant02_AnotherPerson": func(_ people.Person, g offers.Permission) {
 			w.Set("permissions", g.ID, "person_id", w.person(gate.TierOwner).ID)
 		},
 	} {
-		w.run("Invariant02_"+name, func(in *world) {
+		w.run(name, func(in *world) {
 			p := in.person(gate.TierOwner)
 			g := grant(p)
 			spoil(p, g)
 			op := tries(in, p, g.ID)
-			if want := map[bool]string{true: "allow", false: "ask"}[name == "Nothing"]; op.Decision != want {
+			if want := map[bool]string{true: "allow", false: "ask"}[name == "Granted"]; op.Decision != want {
 				in.t.Fatalf("%s, want %s", op.Decision, want)
 			}
-			if (op.PermissionID == g.ID) != (name == "Nothing") || op.Decision == "ask" && op.PermissionID != "" {
+			if (op.PermissionID == g.ID) != (name == "Granted") || op.Decision == "ask" && op.PermissionID != "" {
 				in.t.Fatalf("spent from %q", op.PermissionID)
 			}
 		})
