@@ -372,10 +372,10 @@ func (a *analysis) settle(b bound, c *clause, first int) {
 			c.asked = false
 		}
 	}
-	if c.verb.needs != "" {
+	if c.verb.needs != nil {
 		found := false
 		for i := c.verbEnd; i < b.to && i < c.verbEnd+10; i++ {
-			found = found || a.toks[i].fold == c.verb.needs
+			found = found || slices.Contains(c.verb.needs, a.toks[i].fold)
 		}
 		c.asked = c.asked && found
 	}

@@ -141,7 +141,11 @@ func (r Row) when() (time.Time, *time.Location, error) {
 	if r.TZ != "" {
 		var err error
 		if loc, err = time.LoadLocation(r.TZ); err != nil {
-			return time.Time{}, nil, fmt.Errorf("there is no zone %q", r.TZ)
+			offset, errOffset := time.Parse("-07:00", r.TZ)
+			if errOffset != nil {
+				return time.Time{}, nil, fmt.Errorf("there is no zone %q", r.TZ)
+			}
+			loc = offset.Location()
 		}
 	}
 	t, ok := parseTime(r.LocalTime, loc, false)

@@ -12,8 +12,8 @@ type verb struct {
 	person bool
 	// with are the words besides to and cc that may stand before a recipient.
 	with []string
-	// needs is a word that must follow in the clause for the phrase to be one: let … know.
-	needs string
+	// needs are the words of which one must follow for the phrase to be one: let … know.
+	needs []string
 	// content: what follows the recipient is a message in words ("tell Dana to come").
 	content bool
 	// noun are words after which, at the head of a clause, it was a noun after all.
@@ -32,7 +32,7 @@ func (e verb) toPerson() verb              { e.person = true; return e }
 func (e verb) saying() verb                { e.content, e.person = true, true; return e }
 func (e verb) replying() verb              { e.reply = true; return e }
 func (e verb) before(w ...string) verb     { e.with = append(e.with, w...); return e }
-func (e verb) needing(w string) verb       { e.needs = w; return e }
+func (e verb) needing(w string) verb       { e.needs = strings.Split(w, "|"); return e }
 func (e verb) nounBefore(w ...string) verb { e.noun = append(w, nounTail...); return e }
 func (e verb) is(k Kind) bool {
 	for _, have := range e.kinds {
@@ -72,7 +72,7 @@ var verbs = []verb{
 	v("congratulate", KindSend).toPerson(),
 	v("wish", KindSend).saying(),
 	v("let", KindSend).saying().needing("know"),
-	v("give", KindSend).saying().needing("heads"),
+	v("give", KindSend).saying().needing("heads|call|shout|ring"),
 	v("loop in", KindSend).toPerson(),
 	v("loop", KindSend).toPerson().needing("in"),
 	v("copy in", KindSend).toPerson(),
@@ -89,7 +89,15 @@ var verbs = []verb{
 	v("forward", KindSend),
 	v("fwd", KindSend),
 	v("shoot", KindSend).toPerson(),
-	v("drop", KindSend).toPerson().needing("line"),
+	v("drop", KindSend).toPerson().needing("line|note|message|email|text"),
+	v("fire off", KindSend),
+	v("resend", KindSend),
+	v("relay", KindSend),
+	v("nudge", KindSend).saying(),
+	v("chase", KindSend).toPerson(),
+	v("confirm", KindSend).before("with"),
+	v("apologize", KindSend),
+	v("apologise", KindSend),
 	v("update", KindSend, KindChange).toPerson().nounBefore(),
 
 	v("post", KindPost).before("on", "in", "at", "into").nounBefore(),
@@ -107,6 +115,7 @@ var verbs = []verb{
 	v("refund", KindPay).toPerson().nounBefore(),
 	v("tip", KindPay).toPerson().nounBefore("for", "of"),
 	v("donate", KindPay),
+	v("top up", KindPay).toPerson(),
 	v("settle", KindPay).toPerson().before("with"),
 
 	v("invite", KindActOut).toPerson().nounBefore(),
@@ -131,6 +140,15 @@ var verbs = []verb{
 	v("comment", KindPost, KindSend).before("on"),
 	v("merge", KindActOut).before("in", "into", "on"),
 	v("assign", KindActOut).toPerson(),
+	v("accept", KindActOut).before("from"),
+	v("decline", KindActOut).before("from"),
+	v("renew", KindActOut).before("with", "at"),
+	v("request", KindActOut).before("from", "at").nounBefore(),
+	v("create", KindActOut).before("in", "on", "with", "at"),
+	v("subscribe", KindActOut),
+	v("unsubscribe", KindActOut).before("from"),
+	v("apply", KindActOut).before("at", "for", "with"),
+	v("buy", KindActOut).before("from", "at"),
 
 	v("turn on", KindChange).before("for", "in", "on"),
 	v("turn off", KindChange).before("for", "in", "on"),
@@ -145,10 +163,21 @@ var verbs = []verb{
 	v("rename", KindChange),
 	v("mute", KindChange),
 	v("unmute", KindChange),
+	v("raise", KindChange).nounBefore(),
+	v("lower", KindChange),
+	v("increase", KindChange),
+	v("decrease", KindChange),
+	v("pause", KindChange),
+	v("resume", KindChange),
+	v("lock", KindChange),
+	v("unlock", KindChange),
+	v("remove", KindChange).before("from"),
+	v("block", KindChange).before("on", "in"),
+	v("unblock", KindChange).before("on", "in"),
 
 	// No kind: asks for nothing that goes out, and ends what the verb before governs.
 	v("draft"), v("compose"), v("prepare"), v("write up"), v("write down"), v("summarize"), v("summarise"), v("read"),
-	v("show"), v("find"), v("look"), v("check"), v("search"), v("hold off"), v("stop"), v("save"), v("buy"), v("get"),
+	v("show"), v("find"), v("look"), v("check"), v("search"), v("hold off"), v("stop"), v("save"), v("get"),
 }
 
 // verbAt is the verb whose base form stands at token i; the longest wins.

@@ -236,7 +236,8 @@ func (a *analysis) governors(in Intent) (clauses []int, bad []Reason) {
 	}
 	slices.Sort(clauses)
 	clauses = slices.Compact(clauses)
-	if len(clauses) > 1 { // two asks are two intents; mutant: said.one-verb
+	// Two asks are two intents.
+	if len(clauses) > 1 { // mutant: said.one-verb
 		bad = append(bad, DropToNotAsked)
 	}
 	return clauses, bad

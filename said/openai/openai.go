@@ -50,7 +50,7 @@ var _ said.Extractor = (*Extractor)(nil)
 // New calls nobody. A deadline of 0, or above Deadline, means Deadline. It fails
 // with the endpoint package's ErrConfig.
 func New(cfg endpoint.Config, deadline time.Duration) (*Extractor, error) {
-	if deadline <= 0 || deadline > Deadline { // mutant: said.openai-deadline
+	if deadline <= 0 || deadline > Deadline {
 		deadline = Deadline
 	}
 	asker, err := endpoint.NewAsker(cfg, deadline)

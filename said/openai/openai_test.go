@@ -1,7 +1,9 @@
 package openai
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"log/slog"
 	"net/http"
@@ -138,10 +140,15 @@ func TestExtractFailsClosed(t *testing.T) {
 	})
 	t.Run("late", func(t *testing.T) {
 		wait := make(chan struct{})
-		cfg, _, _ := serve(t, func(http.ResponseWriter, *http.Request) { <-wait })
+		cfg, _, _ := serve(t, func(http.ResponseWriter, *http.Request) {
+			select {
+			case <-wait:
+			case <-time.After(2 * time.Second): // so that an extractor without a deadline fails and does not hang
+			}
+		})
 		got, _, err := extractor(t, cfg, 20*time.Millisecond).Extract(t.Context(), turn(secret))
 		close(wait)
-		if err == nil || len(got) > 0 {
+		if !errors.Is(err, context.DeadlineExceeded) || len(got) > 0 {
 			t.Errorf("%v, %v", got, err)
 		}
 	})
