@@ -81,7 +81,7 @@ func command(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("peers", flag.ContinueOnError)
 	flags.StringVar(&o.peers, "peers", "", "folder of the peers; without it only Countersign is measured, without a limit")
 	flags.StringVar(&o.bot, "bot", "", "measure this binary instead of building one")
-	flags.StringVar(&who, "who", "", "beginnings of the names of those to measure, separated by commas; the limit is always measured")
+	flags.StringVar(&who, "who", "", "beginnings of the names of those to measure, separated by commas; the limit is always measured with part rate")
 	flags.StringVar(&parts, "parts", strings.Join([]string{partRate, partRace, partKill}, ","), "what to measure")
 	flags.StringVar(&connections, "connections", "1,8,32", "numbers of connections")
 	flags.Float64Var(&o.seconds, "seconds", 2, "about how long a run of part rate takes")
@@ -282,6 +282,9 @@ func everybody(ctx context.Context, dir string, o options, pg *machine.Postgres,
 			stores[onPG] = true
 			sides = append(sides, p)
 		}
+	}
+	if !slices.Contains(o.parts, partRate) {
+		return sides, end, nil
 	}
 	limits, err := newLimits(ctx, filepath.Join(dir, "limit"), o.peers, pg)
 	if err != nil {
