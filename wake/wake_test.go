@@ -123,9 +123,10 @@ func TestAcrossReplicas(t *testing.T) {
 	// heard once the other's has.
 	line, other := a.InLine(), b.InLine()
 	a.Signal()
+	again := a.InLine() // before the signal has been to Redis and back
 	woken(t, other, "by a text in line at the other")
 	woken(t, line, "by its own signal, at once")
-	line, events = a.InLine(), a.C()
+	line, events = again, a.C()
 	b.SignalEvents()
 	woken(t, events, "by an event at the other")
 	if closed(line) {
