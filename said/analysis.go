@@ -293,6 +293,7 @@ func (a *analysis) head(b bound, i int) (clause, bool) {
 			{starters, nil}, {polite, nil},
 			{commands, func() { c.command = true }},
 			{requests, func() { c.request = true }},
+			{mindings, func() { c.request, gerund = true, true }},
 			{permissions, func() { c.permission = true }},
 			{withoutQuestion, func() { c.permission, gerund = true, true }},
 			{negations, func() { c.negated = true }},
@@ -371,6 +372,9 @@ func (a *analysis) settle(b bound, c *clause, first int) {
 		case "me", "us", "myself", "ourselves", "yourself": // mutant: said.aimed
 			c.asked = false
 		}
+	}
+	if c.verb.words[0] == "say" && len(a.clauses) > first {
+		c.asked = false // "message Jo and say hi to Max" is a message to Jo
 	}
 	if c.verb.needs != nil {
 		found := false

@@ -189,7 +189,7 @@ func (a *analysis) nameAt(c clause, i int) int {
 
 func (a *analysis) namelike(i int) bool {
 	w := a.toks[i].fold
-	if functionWords[w] || pronoun[w] || digits(w) || currencyNames[w] != "" || politeWord(w) || w == "q" {
+	if functionWords[w] || pronoun[w] || digits(w) || currencyNames[w] != "" || politeWord(w) || w == "slack" || w == "github" || w == "gmail" {
 		return false
 	}
 	if _, ok := weekday(w); ok {

@@ -629,10 +629,17 @@ func (s Set) resolvesRight(in Intent, e Labeled) bool {
 		return !r.Whole()
 	}
 	if !r.Whole() {
-		// A contact without an address on the channel stays unresolved, and rightly.
-		plainIntent := in
-		plainIntent.Channel = ChannelNone
-		return in.Channel != ChannelNone && Resolve(plainIntent, s.Contacts).Whole() || len(want) == 0
+		// Somebody without an address on the channel stays unresolved, and rightly.
+		for i, to := range in.To {
+			if i >= len(want) || s.standsFor(to) != want[i] {
+				return false
+			}
+			p, ok := resolveOne(to, in.Channel, s.Contacts)
+			if ok && p.ContactID != "" && p.ContactID != want[i] {
+				return false
+			}
+		}
+		return len(want) == len(in.To)
 	}
 	for i, p := range r.Recipients {
 		if i >= len(want) || p.ContactID != want[i] && !(p.ContactID == "" && sayableAddress(want[i]) == p.Addresses[0]) {

@@ -95,6 +95,7 @@ var verbs = []verb{
 	v("relay", KindSend),
 	v("nudge", KindSend).saying(),
 	v("chase", KindSend).toPerson(),
+	v("say", KindSend),
 	v("confirm", KindSend).before("with"),
 	v("apologize", KindSend),
 	v("apologise", KindSend),
@@ -106,6 +107,8 @@ var verbs = []verb{
 	v("announce", KindPost).before("on", "in"),
 
 	v("pay", KindPay).toPerson().before("from").nounBefore("day", "slip", "stub", "rise", "raise", "period", "attention"),
+	v("auto-pay", KindPay).toPerson(),
+	v("autopay", KindPay).toPerson(),
 	v("wire", KindPay).toPerson().nounBefore("transfer"),
 	v("transfer", KindPay).toPerson().nounBefore(),
 	v("venmo", KindPay).toPerson().nounBefore(),
@@ -118,6 +121,7 @@ var verbs = []verb{
 	v("top up", KindPay).toPerson(),
 	v("settle", KindPay).toPerson().before("with"),
 
+	v("put", KindActOut, KindPost).before("with", "on", "in"),
 	v("invite", KindActOut).toPerson().nounBefore(),
 	v("share", KindActOut, KindPost).before("with", "on", "in").nounBefore(),
 	v("set up", KindActOut).before("with", "for"),
@@ -296,6 +300,9 @@ var commands = phrases("please", "pls", "plz", "kindly", "go ahead and", "i want
 
 // requests are questions by form that ask for the thing itself.
 var requests = phrases("can you", "could you", "would you", "will you", "can u", "could u", "would u", "will u", "can you please", "could you please", "would you please", "will you please")
+
+// mindings are requests whose verb is in -ing.
+var mindings = phrases("would you mind", "do you mind", "would u mind")
 
 // permissions open what may be done rather than what must.
 var permissions = phrases("you can", "you may", "u can", "you could always", "you're allowed to", "you are allowed to", "you have my permission to", "you have permission to",

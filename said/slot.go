@@ -27,7 +27,13 @@ func (a *analysis) slot(c clause, kind Kind, p bound, depth int) bool {
 	if (kind == KindSend || kind == KindActOut) && (article || ownArticle) && a.nounAt(p.to, c.to) { // mutant: said.article
 		return false
 	}
+	if kind == KindChange && a.nounAt(p.to, c.to) {
+		return false // half of what a setting is called
+	}
 	if a.onlyParticles(c.verbEnd, at) {
+		if kind == KindActOut || kind == KindPost {
+			return !article // "merge the PR"
+		}
 		if kind != KindSend {
 			return true
 		}

@@ -160,6 +160,9 @@ func (a *analysis) askFor(k int, in Intent) bool {
 			return invites
 		}
 		return !money && !invites
+	case "put": // "put lunch with Leo on my calendar", "put the menu on the blog"
+		calendar := a.named(c, ChannelCalendar)
+		return in.Kind == KindActOut && calendar || in.Kind == KindPost && !calendar
 	case "update": // "update my address" is a change, "update Noor" a message
 		return in.Kind == KindSend || c.verbEnd < c.to && (isArticle(a.toks[c.verbEnd].fold) || possessor(a.toks[c.verbEnd].fold))
 	}
@@ -333,6 +336,11 @@ func (a *analysis) takesUp(c clause) bool {
 		return true
 	}
 	w := a.toks[i].fold
+	for j := i; j+1 < c.to; j++ {
+		if a.toks[j].fold == "to" && !pronoun[a.toks[j+1].fold] && !infinitive(a.toks, j) { // mutant: said.takes-up
+			return false // "forward it to Priya" has its own
+		}
+	}
 	if pronoun[w] {
 		return true
 	}
