@@ -618,6 +618,15 @@ func standingTests(t *testing.T, open Open) {
 				w.Advance(offers.OutwardTTL)
 				w.due("expire", w.Store.ExpireDue, 1)
 			},
+			"Superseded": func(w *permitted, o offers.Offer) {
+				r := w.request(w.fresh(w.owner), "email.send", emailTo("dana@example.test"))
+				r.Supersedes = o.ID
+				op, _, err := w.service.Propose(w.ctx, r)
+				w.must(err)
+				w.asked(op, gate.ReasonFloorSendOutside)
+				w.wantState(o.ID, offers.Superseded)
+				w.wins(yes(w.opened(*op.Offer), w.says(w.owner, "yes"))) // to what is on the screen by now
+			},
 			"TheRunThatAsked": func(w *permitted, o offers.Offer) {
 				list, err := w.Store.Offers(w.ctx, people.DefaultAccount, offers.Filter{PersonID: w.owner.ID})
 				w.must(err)
