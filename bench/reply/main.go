@@ -58,6 +58,7 @@ type options struct {
 	json        string
 	inprocess   bool
 	cpuprofile  string
+	growth      int
 }
 
 func main() {
@@ -85,6 +86,7 @@ func command(ctx context.Context) error {
 	flag.StringVar(&o.json, "json", "", "write all runs to this file")
 	flag.BoolVar(&o.inprocess, "inprocess", false, "serve in this process, for a profile; figures are not comparable then")
 	flag.StringVar(&o.cpuprofile, "cpuprofile", "", "with -inprocess: write a CPU profile of the last run to this file")
+	flag.IntVar(&o.growth, "growth", 0, "measure how the path slows down from 10 thousand to a million stored offers, messages and ledger rows, over so many confirms a run")
 	flag.Parse()
 	for c := range strings.SplitSeq(connections, ",") {
 		n, err := strconv.Atoi(c)
@@ -160,6 +162,9 @@ func measure(ctx context.Context, dir string, o options) error {
 		}
 		counted = oursSide{start: begin, cluster: pg, offers: o.offers}
 		all = append(all, contestant{onPG, limitName, limitSide{program: limit, cluster: pg, offers: o.offers}.run}, contestant{onPG, oursName, counted.run})
+	}
+	if o.growth > 0 {
+		return growth(ctx, dir, o, begin, pg, o.growth)
 	}
 	if slices.Contains(o.stores, onSQLite) {
 		note("seeding %d people on SQLite", o.offers)
