@@ -3,6 +3,7 @@ package classifier
 import (
 	"context"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -177,9 +178,12 @@ func analyse(p Prepared, offers []Label) *analysis {
 		t := &a.tokens[i]
 		in, ok := l.known[t.text]
 		if !ok && t.kind == wordToken && !a.label.echoes(t.text) && l.nouns[t.text].empty() && l.numbers[t.text] == "" && l.same[t.text] == "" {
-			w, mended := l.mend(t.text)
-			if !mended {
-				w, mended = l.mendAction(t.text, a.label.verbs)
+			w, mended := l.unstretch(t.text)
+			if !mended && !a.mayBeName(t) {
+				w, mended = l.mend(t.text)
+				if !mended {
+					w, mended = l.mendAction(t.text, a.label.verbs)
+				}
 			}
 			if mended {
 				t.text, t.fixed = w, true
@@ -233,6 +237,49 @@ func analyse(p Prepared, offers []Label) *analysis {
 	}
 	a.giveReasons(l)
 	return a
+}
+
+// longestName is how long a word with a capital may be and still be taken for a
+// short name rather than for a slip.
+const longestName = 6
+
+// mayBeName says whether a token that nothing knows stands with a capital where
+// it is no slip: inside a sentence, or as a short word at its start. A text all in
+// capitals says nothing about names.
+func (a *analysis) mayBeName(t *token) bool {
+	if !strings.ContainsFunc(a.own, unicode.IsLower) {
+		return false
+	}
+	inside, first := capitals(a.own, t.text)
+	return inside || first && len(t.text) <= longestName
+}
+
+// capitals says whether a word, folded, stands in a text with a capital, inside
+// a sentence or as its first word.
+func capitals(own, w string) (inside, first bool) {
+	start := true
+	for own != "" {
+		i := strings.IndexFunc(own, unicode.IsLetter)
+		if i < 0 {
+			break
+		}
+		start = start || strings.ContainsAny(own[:i], ".!?\n;")
+		own = own[i:]
+		j := strings.IndexFunc(own, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsMark(r) && !isApostrophe(r) })
+		if j < 0 {
+			j = len(own)
+		}
+		if r, _ := utf8.DecodeRuneInString(own); unicode.IsUpper(r) && fold(own[:j]) == w {
+			if start {
+				first = true
+			} else {
+				inside = true
+			}
+		}
+		start = false
+		own = own[j:]
+	}
+	return inside, first
 }
 
 // writtenIn says whether the text is in the language and not in English with a

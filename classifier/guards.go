@@ -365,7 +365,7 @@ func guardTime(a *analysis) bool {
 func (a *analysis) saysNow() bool {
 	for i := range a.tokens {
 		switch a.tokens[i].text {
-		case "now", "immediately", "asap", "ahora", "maintenant", "jetzt", "sofort", "agora", "adesso", "subito", "nu", "abhi", "现在", "马上", "今すぐ":
+		case "now", "immediately", "asap", "inmediatamente", "enseguida", "immediatement", "imediatamente", "immediatamente", "umgehend", "unverzuglich", "meteen", "direct", "gelijk", "onmiddellijk", "zsm", "turant", "तुरंत", "尽快", "立刻", "立马", "至急", "すぐに", "ahora", "maintenant", "jetzt", "sofort", "agora", "adesso", "subito", "nu", "abhi", "现在", "马上", "今すぐ":
 			return true
 		}
 	}

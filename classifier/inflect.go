@@ -109,3 +109,35 @@ func dutchStems(s string) []string {
 	}
 	return []string{base}
 }
+
+// praise gives the other forms of an adjective, by gender and number, from the
+// one that the lexicon has.
+func praise(lang, w string) []string {
+	if strings.HasSuffix(w, "mente") {
+		return nil
+	}
+	stem := w[:len(w)-1]
+	switch lang {
+	case "es", "pt":
+		if w[len(w)-1] == 'o' {
+			return []string{stem + "a", stem + "os", stem + "as"}
+		}
+	case "it":
+		if w[len(w)-1] == 'o' {
+			return []string{stem + "a", stem + "i", stem + "e"}
+		}
+	case "fr":
+		if c := w[len(w)-1]; c == 't' || c == 'd' || c == 'l' {
+			return []string{w + "e", w + "s", w + "es"}
+		}
+	case "de":
+		if c := w[len(w)-1]; c != 'e' && c != 's' && c != 'n' {
+			return []string{w + "e", w + "en", w + "er", w + "es"}
+		}
+	case "nl":
+		if c := w[len(w)-1]; c != 'e' && c != 's' && c != 'n' {
+			return []string{w + "e"}
+		}
+	}
+	return nil
+}

@@ -160,6 +160,7 @@ func loadLexicon() *lexicon {
 	for w, in := range l.known {
 		l.own[w] = in
 	}
+	l.inflectPraise()
 	for i := range languages {
 		l.loadKinds(i, "common")
 	}
@@ -265,6 +266,30 @@ func (l *lexicon) loadKinds(lang int, name string) {
 	}
 }
 
+// inflectPraise adds the forms of adjectives that approve, for gender and
+// number, where the language does not use the word otherwise: "perfecta",
+// "richtige".
+func (l *lexicon) inflectPraise() {
+	for i, lang := range languages {
+		t := &l.tables[i]
+		var bases []string
+		for w, e := range t.words {
+			if e.kind == kindApprove && len(w) >= 4 && isPlainASCII(w) {
+				bases = append(bases, w)
+			}
+		}
+		for _, w := range bases {
+			for _, form := range praise(lang, w) {
+				if _, taken := t.words[form]; !taken && t.phrases[form] == nil {
+					t.words[form] = entry{kind: kindApprove}
+					l.known[form] |= 1 << i
+					l.own[form] |= 1 << i
+				}
+			}
+		}
+	}
+}
+
 func (l *lexicon) loadVerbs() {
 	family := 0
 	for _, line := range lines("verbs") {
@@ -337,7 +362,7 @@ func (l *lexicon) small(w string) bool {
 }
 
 // nounSet is a set of groups of things.
-type nounSet [12]uint64
+type nounSet [14]uint64
 
 func (s *nounSet) add(group int) { s[group/64] |= 1 << (group % 64) }
 
@@ -563,13 +588,10 @@ func (t *table) withoutClitic(w string) entry {
 	return entry{}
 }
 
-// mend gives a token that no language knows the word it was meant for: first
-// by taking stretched letters back ("yesss"), then by one slip of the finger
-// from an assent word. It never mends what is one slip from a no or a stop.
+// mend gives a token that no language knows the word of assent it was meant
+// for, where one slip of the finger lies between them. It never mends what is one
+// slip from a no or a stop, and no given name.
 func (l *lexicon) mend(w string) (string, bool) {
-	if c, ok := l.unstretch(w); ok {
-		return c, true
-	}
 	if len(w) < 4 || !isPlainASCII(w) || isGivenName(w) {
 		return "", false
 	}
@@ -586,11 +608,41 @@ func (l *lexicon) mend(w string) (string, bool) {
 	for _, yes := range l.typo {
 		// The first letter of a word is seldom the wrong one; real words
 		// ("night", "food") mostly differ from an assent word there.
-		if w[0] == yes[0] && oneSlip(w, yes) {
+		if w[0] == yes[0] && oneSlip(w, yes) && isSlip(w, yes) {
 			return yes, true
 		}
 	}
 	return "", false
+}
+
+// isSlip says whether a finger or an ear makes w of the word that it is one
+// letter from: two letters swapped, one left out, one struck twice or together
+// with a neighbour on the keyboard, a neighbour or another vowel for one.
+func isSlip(w, word string) bool {
+	if len(w) < len(word) {
+		return true
+	}
+	i := 0
+	for i < len(word) && w[i] == word[i] {
+		i++
+	}
+	if len(w) > len(word) {
+		return i > 0 && (w[i] == w[i-1] || nextKeys(w[i], w[i-1])) || i+1 < len(w) && (w[i] == w[i+1] || nextKeys(w[i], w[i+1]))
+	}
+	const vowels = "aeiouy"
+	return swaps(w, word) || nextKeys(w[i], word[i]) || strings.IndexByte(vowels, w[i]) >= 0 && strings.IndexByte(vowels, word[i]) >= 0
+}
+
+// nextKeys says whether two letters are neighbours on a keyboard.
+func nextKeys(a, b byte) bool {
+	const width = 10
+	const rows = "qwertyuiopasdfghjkl;zxcvbnm,./"
+	i, j := strings.IndexByte(rows, a), strings.IndexByte(rows, b)
+	if i < 0 || j < 0 {
+		return false
+	}
+	r, c := i/width-j/width, i%width-j%width
+	return r*r <= 1 && c*c <= 1
 }
 
 // isGivenName says whether a word is a name that is one slip from a word of assent or of an action ("Greta", "great";

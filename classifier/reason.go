@@ -31,9 +31,10 @@ const (
 	reasonTail              // when, how long, how much
 	reasonSince             // a tail together with a time: since monday
 	reasonDue               // is due, with or without a time
+	reasonAbout             // a word that a statement may hold
 )
 
-var reasonNames = [...]string{"", "why", "who", "self", "be", "waits", "owes", "state", "whole", "beside", "loses", "tail", "since", "due"}
+var reasonNames = [...]string{"", "why", "who", "self", "be", "waits", "owes", "state", "whole", "beside", "loses", "tail", "since", "due", "about"}
 
 type reasonPhrase struct {
 	rest []string // the words after the first
@@ -105,7 +106,7 @@ func (t reasonTable) at(toks []token, i, to int) (part reasonPart, n int) {
 	ps := t[toks[i].text]
 	for k := range ps {
 		switch ps[k].part {
-		case reasonWhole, reasonBeside, reasonLoses, reasonWhy:
+		case reasonWhole, reasonBeside, reasonLoses, reasonWhy, reasonAbout:
 			continue
 		}
 		if ps[k].stands(toks, i, to) {
@@ -279,14 +280,14 @@ func (a *analysis) reason(l *lexicon, from, to int, starts bool) int {
 	return a.statement(l, t, i, next, to, because)
 }
 
-// maxFree is how many words of no list a statement beside a request may have.
+// maxFree is how many words of that kind a statement may have.
 const maxFree = 4
 
-// statement reads what is said of the subject where the lists do not know all
-// of it: "cancel it, my ankle is killing me". Beside a plain request, or after
-// because, a clause about somebody that holds no cue, no number, no name, no
-// other action and no word that may be a detail of the offer says how things
-// are. Languages without spaces or with the verb last are not read this way.
+// statement reads what is said of the subject more freely: "cancel it, my ankle
+// is killing me". Beside a plain request, or after because, a clause about
+// somebody that is made of small words and of words about bodies, machines, work
+// and weather says how things are, in whatever order. Languages without spaces or
+// with the verb last are not read this way.
 func (a *analysis) statement(l *lexicon, t reasonTable, subject, i, to int, because bool) int {
 	switch languages[a.language] {
 	case "hi", "zh", "ja":
@@ -305,7 +306,8 @@ func (a *analysis) statement(l *lexicon, t reasonTable, subject, i, to int, beca
 			tok := &a.tokens[i]
 			switch kind {
 			case kindUnknown:
-				if free++; tok.kind != wordToken || isDetail(tok.text) || a.isName(l, tok.text) {
+				free++
+				if t.of(reasonAbout, a.tokens, i, to) == 0 && (because || !a.mayHold(l, t, subject, i, to)) {
 					return yesNone
 				}
 			case kindFunction, kindFiller, kindCourtesy, kindEcho:
@@ -339,6 +341,33 @@ func (a *analysis) statement(l *lexicon, t reasonTable, subject, i, to int, beca
 		return yesSaid
 	}
 	return yesAndMore
+}
+
+// mayHold says whether a statement may hold a word of no list, at i: where
+// something is to be lost, since no reason to lose it changes what goes; and as
+// the last word of "I'm …", which says how the person is.
+func (a *analysis) mayHold(l *lexicon, t reasonTable, subject, i, to int) bool {
+	tok := &a.tokens[i]
+	if tok.kind != wordToken || isDetail(tok.text) || a.isName(tok.text) {
+		return false
+	}
+	if a.loses() {
+		return true
+	}
+	return i+1 == to && len(tok.text) > 2 && l.nouns[tok.text].empty() && t.of(reasonSelf, a.tokens, subject, to) > 0 && i-subject <= 3 && isMyBe(a.tokens[i-1].text, a.tokens[subject].text)
+}
+
+// isMyBe says whether the word before a state, or the subject itself, is "am".
+func isMyBe(before, subject string) bool {
+	switch subject {
+	case "im", "were":
+		return true
+	}
+	switch before {
+	case "am", "are", "suis", "sommes", "bin", "sind", "estoy", "estamos", "estou", "to", "sono", "siamo", "ben", "zijn", "so", "really", "too", "super", "muy", "tres", "trop", "sehr", "total", "muito", "molto", "heel":
+		return true
+	}
+	return false
 }
 
 // isCausal says whether a word can open nothing but a reason, whatever follows.
@@ -397,14 +426,18 @@ func isAlready(w string) bool {
 // or a doubt about it, also where it is said of somebody.
 func isDetail(w string) bool {
 	switch w {
-	case "missing", "lacking", "wants", "prefers", "prefer", "vegan", "vegans", "vegetarian", "vegetarians", "veggie", "pescatarian", "allergic", "allergy", "allergies",
+	case "kidding", "joking", "lying", "sarcastic", "ironic", "bluffing", "drunk", "stoned", "forced", "unsure", "undecided", "torn", "sceptical", "skeptical", "doubtful",
+		"doubts", "against", "opposed", "underage", "diabetic", "celiac", "coeliac", "deaf", "blind", "tall", "intolerant", "illegal", "fake", "suspicious", "wrong", "sad", "sorry",
+		"bromeando", "borracho", "borracha", "diabetico", "diabetica", "plaisante", "rigole", "ivre", "diabetique", "betrunken", "diabetiker", "brincando", "bebado", "bebada",
+		"scherzando", "ubriaco", "ubriaca", "dronken", "diabeet",
+		"missing", "lacking", "wants", "prefers", "prefer", "vegan", "vegans", "vegetarian", "vegetarians", "veggie", "pescatarian", "allergic", "allergy", "allergies",
 		"wheelchair", "kosher", "halal", "gluten", "lactose", "diet", "nut", "nuts", "dairy", "pregnant", "disabled", "bring", "bringing", "brings", "brought",
 		"moved", "changed", "changing", "switched", "called", "named", "spelled", "spelt", "lives", "live", "living", "uses", "use", "using", "used", "expecting",
 		"typo", "typos", "attachment", "attached", "draft", "version", "corrected", "fixed", "edited", "added", "adding", "removed", "pays", "paying", "paid", "sent",
 		"booked", "ordered", "bought", "cancelled", "canceled", "deleted", "received", "arrived", "signed", "quit", "fired", "died", "closed", "locked", "blocked",
 		"joining", "join", "joins", "coming", "comes", "new", "old", "red", "blue", "green", "black", "white", "large", "small", "medium", "window", "aisle", "cash", "card", "online", "upstairs", "downstairs",
 		"dozen", "pair", "couple", "several", "few", "tip", "invoice", "receipt", "copy", "copies", "passport", "luggage", "bag", "bags", "bike", "pet", "pets",
-		"figured", "meant", "suspect", "fear", "afraid", "concerned", "unhappy", "cheated", "lied", "joking", "laughing", "crying",
+		"figured", "meant", "suspect", "fear", "afraid", "concerned", "unhappy", "cheated", "lied", "laughing", "crying",
 		"alergico", "alergica", "alergia", "vegano", "vegana", "vegetariano", "vegetariana", "celiaco", "celiaca", "mude", "mudamos", "mudado", "falta", "faltan", "prefiere", "prefiero", "quiere", "quieren", "quiero",
 		"pague", "pagado", "pago", "envie", "enviado", "mande", "mandado", "compre", "comprado", "reserve", "reservado", "cancele", "cancelado", "recibi", "recibido", "llego", "llegaron",
 		"allergique", "vegane", "vegetarien", "vegetarienne", "demenage", "manque", "manquent", "prefere", "veut", "veulent", "veux", "paye", "payee", "envoye", "envoyee", "achete", "annule", "recu", "recue", "rembourse", "arrive", "arrivee",
@@ -419,31 +452,12 @@ func isDetail(w string) bool {
 
 // isName says whether a word of no list stands with a capital letter inside a
 // sentence, or the whole text has no small letter: it may be a name.
-func (a *analysis) isName(l *lexicon, w string) bool {
-	small, start := false, true
-	named := false
-	own := a.own
-	for own != "" {
-		i := strings.IndexFunc(own, unicode.IsLetter)
-		if i < 0 {
-			break
-		}
-		start = start || strings.ContainsAny(own[:i], ".!?\n;:")
-		own = own[i:]
-		j := strings.IndexFunc(own, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsMark(r) && !isApostrophe(r) })
-		if j < 0 {
-			j = len(own)
-		}
-		word := own[:j]
-		first := []rune(word)[0]
-		small = small || strings.ContainsFunc(word, unicode.IsLower)
-		if !start && unicode.IsUpper(first) && fold(word) == w {
-			named = true
-		}
-		start = false
-		own = own[j:]
+func (a *analysis) isName(w string) bool {
+	if !strings.ContainsFunc(a.own, unicode.IsLower) {
+		return true
 	}
-	return named || !small
+	inside, _ := capitals(a.own, w)
+	return inside
 }
 
 // subject gives the token after the subject of a reason that starts at token
@@ -472,8 +486,8 @@ func (a *analysis) subject(l *lexicon, t reasonTable, i, to int, because bool) (
 		return k, false
 	}
 	// "the sink is": a thing of no list, of which something is said.
-	if k > i && k+1 < to && a.tokens[k].kind == wordToken && a.classifyOne(l, k) == kindUnknown && !isDetail(a.tokens[k].text) && !a.isName(l, a.tokens[k].text) {
-		if because || t.of(reasonBe, a.tokens, k+1, to) > 0 {
+	if k > i && k+1 < to && a.tokens[k].kind == wordToken && t.of(reasonAbout, a.tokens, k, to) > 0 {
+		if because || a.loses() || t.of(reasonBe, a.tokens, k+1, to) > 0 {
 			return k + 1, false
 		}
 	}

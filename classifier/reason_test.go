@@ -16,10 +16,10 @@ func TestReasons_StandBesideAYes(t *testing.T) {
 		},
 		"cancel guitar class on Monday": {
 			"cancel it, I'm sick", "yes cancel, my wrist is killing me", "yes, something came up", "cancel please, I'm still sick", "call it off, he has a fever", "yes, we never go", "sí, ya no voy, cancélala",
-			"annule, je suis malade", "sag ab, ich bin krank", "cancela, estou doente", "annulla, sono malato", "zeg maar af, ik ben ziek", "取消吧，我病了", "キャンセルお願い、熱がある",
+			"annule, je suis malade", "sag ab, ich bin krank", "cancela, estou doente", "annulla, sono malato", "zeg maar af, ik ben ziek", "cancel it, my ankle swelled up again", "cancel, we're snowbound", "取消吧，我病了", "キャンセルお願い、熱がある",
 		},
 		"pay 52.30 USD to Clover Cleaners": {
-			"yes, I owe them that", "pay them, they did a great job", "yes i owe them", "pay it because the landlady keeps complaining", "yes, because they have been patient for ages", "yes, it's overdue",
+			"yes, I owe them that", "pay them, they did a great job", "yes i owe them", "pay it because my landlady keeps nagging me", "yes, because they have been patient for ages", "yes, it's overdue",
 		},
 		"turn on the boiler": {"turn it on, I'm freezing", "yes please, it's cold", "sí, ponla, hace frío", "ja, mach an, es ist kalt", "oui allume, on gèle", "sì accendi, fa freddo"},
 	} {
@@ -45,7 +45,7 @@ func TestReasons_NeighboursAreHeld(t *testing.T) {
 			"yes it was sent already", "yes, she already has it", "yes she already got it", "yes I already sent it", "yes, I have already done it", "je l'ai déjà envoyé", "sí, ya lo mandé", "ja, hab ich schon geschickt", "sim, já mandei", "sì, l'ho già mandato", "我已经发了",
 			// a change
 			"yes I'm waiting for the new one", "yes so that she gets the old one", "yes, she's waiting for the signed one", "yes she needs the other one", "yes, she needs it in French", "yes, he needs it too", "yes, she needs two", "send it, she wants the short version",
-			"send it, Bob is waiting", "send it, she goes by Kate now", "send it, he moved to Leeds", "send it, she prefers paper", "send it, she uses another address", "send it because Kim asked me", "yes because it's for Kim", "send it, I fixed the typo", "send it, I changed page two", "send it, the attachment is missing",
+			"send it, Bob is waiting", "send it, she goes by Kate now", "send it, he moved to Leeds", "send it, she prefers paper", "send it, she uses another address", "send it because Kim asked me", "yes because it's for Kim", "send it, I fixed the typo", "send it, I changed page two", "send it, the attachment is missing", "send it, the link is dead", "send it, she speaks French", "send it, Ines is in Paris", "send it, I have doubts", "send it, her email is broken", "yes, because I was drunk",
 			"send it, my assistant needs a copy as well", "send it, my assistant is reading it too", "send it, my brother wants one", "send it, she should get both", "send it, she likes the blue one", "send it, she would love the long one", "yes because she wants it red", "sí, que sea mañana", "sí, que venga también Ana", "sí, está esperando el otro",
 			"oui, elle attend l'autre", "ja, er wartet auf die neue", "sim, ela espera o outro", "sì, aspetta l'altro", "ja, ze wacht op de andere",
 			// a time, a condition, a wait
@@ -56,7 +56,7 @@ func TestReasons_NeighboursAreHeld(t *testing.T) {
 		},
 		"delete 14 old files": {"yes, I need it", "yes, we need them badly", "yes, she needs them", "delete them, she needs it", "yes, my team needs them", "yes, I owe him those", "yes, she loves them"},
 		"order burgers from Patty Shack": {
-			"order it, we're vegan", "order it, my daughter is allergic", "order it, I'm allergic to nuts", "order it, we have five guests", "yes please, it is just me eating", "order them, my husband is joining us as well", "order it, my son prefers cheese", "order it, we are seven", "order them, he needs a large one",
+			"order it, we're vegan", "order it, my daughter is allergic", "order it, I'm allergic to nuts", "order it, we have five guests", "yes please, it is just me eating", "order them, my husband is joining us as well", "order it, my son prefers cheese", "order it, we are seven", "order it, we're on a budget", "order it, my mother hates onions", "order it, we have coupons", "do it, I'm being sarcastic", "do it, I'm lying", "go ahead, it's illegal", "do it, I'm being forced", "order them, he needs a large one",
 			"pídelo, mi hija es alérgica", "commande, je suis végétarien", "bestell, ich bin Vegetarier", "pede, minha filha é alérgica", "ordina, mia figlia è allergica", "bestel maar, ik ben vegetarisch",
 		},
 		"book a table for 2 at Nopa": {"book it, my mother is coming too", "book it, she uses a wheelchair", "book it, we are three", "yes because there are four of us", "book it, we have a dog", "book it, my name is Lena now", "book it, it should be outside"},
