@@ -329,7 +329,7 @@ func (k *agent) thinks() string {
 
 // run makes a fresh, clean run of a message of the person.
 func (k *agent) run(ctx context.Context) (message, error) {
-	m, err := k.says(ctx, fmt.Sprintf("look at my mail, number %d", k.serial.next()))
+	m, err := k.says(ctx, fmt.Sprintf("did you see the game last night, %d to nothing", k.serial.next()))
 	if err == nil && m.run == "" {
 		err = errors.New("a message has no run")
 	}

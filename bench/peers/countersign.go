@@ -16,20 +16,13 @@ import (
 	"sync/atomic"
 	"time"
 
-	"golang.org/x/sync/errgroup"
 	_ "modernc.org/sqlite" // to empty a seed's log into its file
 
+	"github.com/countersign/countersign/bench/internal/crowd"
 	"github.com/countersign/countersign/bench/internal/machine"
-	"github.com/countersign/countersign/gate"
-	"github.com/countersign/countersign/offers"
 	"github.com/countersign/countersign/people"
 	"github.com/countersign/countersign/postgres"
 	"github.com/countersign/countersign/sqlite"
-)
-
-const (
-	publicURL = "https://approve.example.com"
-	hookPath  = "/webhooks/twilio/messages"
 )
 
 // countersign is `bot serve` on one store, with an agent.
@@ -78,22 +71,14 @@ func (c *countersign) databaseURL(seed bool) string {
 	return "sqlite:" + filepath.Join(c.dir, "run.db")
 }
 
-// seeder is what seeding needs of a store.
-type seeder interface {
-	offers.Store
-	people.Store
-	Migrate(ctx context.Context) (int, error)
-	Close() error
-}
-
 // seed gives n people one open, shown offer each, by the calls that a server makes, and makes the agent's key.
 func (c *countersign) seed(ctx context.Context, n int) error {
-	c.client, c.operations = newClient(), make([]string, n)
+	c.client = newClient()
 	if err := os.MkdirAll(c.dir, 0o750); err != nil {
 		return err
 	}
 	workers := 1
-	var s seeder
+	var s crowd.Store
 	var err error
 	if c.store == onPG {
 		workers = 4
@@ -107,10 +92,10 @@ func (c *countersign) seed(ctx context.Context, n int) error {
 	if err != nil {
 		return err
 	}
-	if err := c.fill(ctx, s, n, workers); err != nil {
-		return errors.Join(err, s.Close())
+	if _, err = s.Migrate(ctx); err == nil {
+		c.operations, err = crowd.Seed(ctx, s, func(int) string { return people.DefaultAccount }, n, workers)
 	}
-	if err := s.Close(); err != nil {
+	if err := errors.Join(err, s.Close()); err != nil {
 		return err
 	}
 	out, err := c.command(ctx, "keys", "create", "--name", "bench", "--scope", "agent", "--json")
@@ -132,67 +117,6 @@ func (c *countersign) seed(ctx context.Context, n int) error {
 	return errors.Join(err, db.Close())
 }
 
-func (c *countersign) fill(ctx context.Context, s seeder, n, workers int) error {
-	if _, err := s.Migrate(ctx); err != nil {
-		return err
-	}
-	policy, err := gate.Sample()
-	if err != nil {
-		return err
-	}
-	service := offers.NewService(s, policy, func(string) int { return 1600 })
-	var next atomic.Int64
-	g, gctx := errgroup.WithContext(ctx)
-	for range workers {
-		g.Go(func() error {
-			for gctx.Err() == nil {
-				i := int(next.Add(1)) - 1
-				if i >= n {
-					return nil
-				}
-				id, err := offer(gctx, s, service, i+1)
-				if err != nil {
-					return err
-				}
-				c.operations[i] = id
-			}
-			return gctx.Err()
-		})
-	}
-	if err := g.Wait(); err != nil {
-		return err
-	}
-	for {
-		t, err := s.Reserve(ctx)
-		if err != nil || t == nil {
-			return err
-		}
-		if err := s.Sent(ctx, t.ID, offers.SendResult{Outcome: offers.OutcomeAccepted, ProviderID: "SM" + t.ID}); err != nil {
-			return err
-		}
-	}
-}
-
-// offer adds the n-th person, puts an offer to them, and returns its operation. Deletes never leave the account, so that
-// their offers live for a day.
-func offer(ctx context.Context, s seeder, service *offers.Service, n int) (string, error) {
-	p := people.Person{
-		ID: offers.NewID(), AccountID: people.DefaultAccount, Name: fmt.Sprintf("Person %d", n), Tier: gate.TierOwner, State: people.Active,
-		Addresses: []people.Binding{{Address: people.Address("sms:" + number(n)), OurNumber: "sms:" + ourNumber}},
-	}
-	if err := s.AddPerson(ctx, p); err != nil {
-		return "", err
-	}
-	op, _, err := service.Propose(ctx, offers.Request{
-		AccountID: p.AccountID, Call: "POST /v1/offers", Key: p.ID, PersonID: p.ID, Kind: string(gate.KindToolCall), Tool: "email.delete",
-		Args: fmt.Appendf(nil, `{"message_id":"message-%d","subject":"Minutes of the meeting"}`, n),
-	})
-	if err == nil && op.State != offers.OpAsked {
-		err = fmt.Errorf("the seeded operation is %s (%s)", op.State, op.Reason)
-	}
-	return op.ID, err
-}
-
 func (c *countersign) command(ctx context.Context, args ...string) ([]byte, error) {
 	cmd := exec.CommandContext(ctx, c.bot, args...) //nolint:gosec // the program under test
 	cmd.Env = append(os.Environ(), c.environ(true)...)
@@ -204,12 +128,9 @@ func (c *countersign) command(ctx context.Context, args ...string) ([]byte, erro
 }
 
 func (c *countersign) environ(seed bool) []string {
-	return []string{
-		"COUNTERSIGN_ADDR=" + c.addr, "COUNTERSIGN_DATABASE_URL=" + c.databaseURL(seed), "COUNTERSIGN_PUBLIC_URL=" + publicURL,
-		"COUNTERSIGN_POLICY=", "COUNTERSIGN_SIM=", "COUNTERSIGN_READER=local",
-		"COUNTERSIGN_RATE_KEY=off", "COUNTERSIGN_RATE_ACCOUNT=off", "COUNTERSIGN_RATE_SENDER=off", // one agent and one person are all the load
-		"TWILIO_ACCOUNT_SID=" + accountSID, "TWILIO_AUTH_TOKEN=" + authToken, "TWILIO_FROM=" + ourNumber, "TWILIO_API_URL=" + c.twilioURL,
-	}
+	// One agent is all the load.
+	return append(crowd.Environ(c.addr, c.databaseURL(seed), c.twilioURL),
+		"COUNTERSIGN_RATE_KEY=off", "COUNTERSIGN_RATE_ACCOUNT=off", "COUNTERSIGN_RATE_SENDER=off")
 }
 
 func (c *countersign) remove() { _ = os.RemoveAll(c.dir) }
@@ -315,9 +236,9 @@ func (c *countersign) propose(_ context.Context, n int) ([]approval, error) {
 		id := c.operations[c.next]
 		c.next++
 		person := c.next
-		yes := newText(person, 0, publicURL+hookPath)
-		post := func(ctx context.Context, t text) error {
-			_, _, err := call(ctx, c.client, http.MethodPost, "http://"+c.addr+hookPath, t.header, t.body)
+		first := crowd.NewReply(person, 0, yes, crowd.PublicURL+crowd.HookPath)
+		post := func(ctx context.Context, r crowd.Reply) error {
+			_, _, err := call(ctx, c.client, http.MethodPost, "http://"+c.addr+crowd.HookPath, r.Header, r.Body)
 			return err
 		}
 		out[i] = approval{
@@ -327,7 +248,7 @@ func (c *countersign) propose(_ context.Context, n int) ([]approval, error) {
 				c.mu.Lock()
 				c.waits[id] = done
 				c.mu.Unlock()
-				if err := post(ctx, yes); err != nil {
+				if err := post(ctx, first); err != nil {
 					return err
 				}
 				t := time.NewTimer(answered)
@@ -343,9 +264,9 @@ func (c *countersign) propose(_ context.Context, n int) ([]approval, error) {
 			},
 			again: func(ctx context.Context, another int) error {
 				if another == 0 {
-					return post(ctx, yes)
+					return post(ctx, first)
 				}
-				return post(ctx, newText(person, another, publicURL+hookPath))
+				return post(ctx, crowd.NewReply(person, another, yes, crowd.PublicURL+crowd.HookPath))
 			},
 		}
 	}

@@ -3,16 +3,10 @@ package main
 import (
 	"bytes"
 	"context"
-	"crypto/hmac"
-	"crypto/sha1" //nolint:gosec // Twilio signs with it
-	"encoding/base64"
 	"fmt"
 	"io"
-	"maps"
 	"net/http"
-	"net/url"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -142,47 +136,5 @@ type refused struct {
 
 func (r *refused) Error() string { return fmt.Sprintf("%d %.200s", r.status, r.body) }
 
-const (
-	authToken  = "0123456789abcdef0123456789abcdef" // of no account
-	accountSID = "AC00000000000000000000000000000000"
-	ourNumber  = "+12025550100"
-)
-
-// number is the address of the n-th person. The limit programs read n out of it, in this form.
-func number(n int) string { return fmt.Sprintf("+1555%07d", n) }
-
-// text is a reply that a provider posts: a form and its header, signed for a URL.
-type text struct {
-	header http.Header
-	body   []byte
-}
-
-// newText is a yes of the n-th person, in the message of that id.
-func newText(n, message int, signedURL string) text {
-	sid := fmt.Sprintf("SM%024x%08x", message, n)
-	form := url.Values{
-		"From": {number(n)}, "To": {ourNumber}, "Body": {"yes please"}, "NumMedia": {"0"}, "NumSegments": {"1"}, "AccountSid": {accountSID},
-		"ApiVersion": {"2010-04-01"}, "FromCountry": {"US"}, "ToCountry": {"US"}, "SmsStatus": {"received"},
-		"MessageSid": {sid}, "SmsSid": {sid}, "SmsMessageSid": {sid},
-	}
-	var b strings.Builder
-	b.WriteString(signedURL)
-	for _, k := range slices.Sorted(maps.Keys(form)) {
-		b.WriteString(k + form.Get(k))
-	}
-	mac := hmac.New(sha1.New, []byte(authToken))
-	mac.Write([]byte(b.String()))
-	return text{
-		http.Header{
-			"Content-Type": {"application/x-www-form-urlencoded"}, "X-Twilio-Signature": {base64.StdEncoding.EncodeToString(mac.Sum(nil))},
-		}, []byte(form.Encode()),
-	}
-}
-
-// accept is a provider that takes every text.
-func accept(w http.ResponseWriter, r *http.Request) {
-	_, _ = io.Copy(io.Discard, r.Body)
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(http.StatusCreated)
-	_, _ = io.WriteString(w, `{"sid":"SM00000000000000000000000000000000","status":"queued"}`)
-}
+// yes is what people say.
+const yes = "yes please"

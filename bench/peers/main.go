@@ -37,6 +37,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/countersign/countersign/bench/internal/crowd"
 	"github.com/countersign/countersign/bench/internal/machine"
 )
 
@@ -200,7 +201,7 @@ const (
 
 func measure(ctx context.Context, dir string, o options) (report, error) {
 	var r report
-	twilio := httptest.NewServer(http.HandlerFunc(accept))
+	twilio := httptest.NewServer(http.HandlerFunc(crowd.Accept))
 	defer twilio.Close()
 	if o.bot == "" {
 		o.bot = filepath.Join(dir, "bot")
@@ -342,7 +343,7 @@ func ratesOf(ctx context.Context, o options, pg *machine.Postgres, s side) ([]ra
 		if err != nil {
 			return nil, err
 		}
-		r.Foreign = m.Foreign()
+		_, r.Foreign = m.Read()
 		for _, p := range s.processes() {
 			r.Peaks = append(r.Peaks, p.Peak())
 		}

@@ -90,17 +90,6 @@ func TestPercentile(t *testing.T) {
 	}
 }
 
-// Another message of the same person is another message; the same one is the same bytes.
-func TestTexts(t *testing.T) {
-	a, again, other := newText(7, 0, "u"), newText(7, 0, "u"), newText(7, 1, "u")
-	if string(a.body) != string(again.body) || string(a.body) == string(other.body) {
-		t.Error("ids of messages do not tell them apart")
-	}
-	if a.header.Get("X-Twilio-Signature") == other.header.Get("X-Twilio-Signature") {
-		t.Error("two messages have one signature")
-	}
-}
-
 func TestWrongUse(t *testing.T) {
 	for _, args := range [][]string{{"-parts", "all"}, {"-connections", "0"}, {"-what"}, {"-table", "/nowhere"}} {
 		if command(t.Context(), args) == nil {

@@ -9,6 +9,9 @@ import (
 	"path/filepath"
 	"slices"
 	"time"
+
+	"github.com/countersign/countersign/bench/internal/crowd"
+	"github.com/countersign/countersign/bench/internal/machine"
 )
 
 // What is stored already, in two sizes: the path is measured on both in turn.
@@ -73,7 +76,7 @@ func (g *grown) measure(ctx context.Context, dir string, p plan, n int) (run, er
 		return run{}, fmt.Errorf("%d people are too few", g.offers)
 	}
 	r := run{Store: g.driver, Connections: p.connections}
-	addr, err := freeAddr()
+	addr, err := machine.FreeAddr(ctx)
 	if err != nil {
 		return r, err
 	}
@@ -82,8 +85,8 @@ func (g *grown) measure(ctx context.Context, dir string, p plan, n int) (run, er
 		return r, err
 	}
 	defer srv.stop()
-	target := "http://" + addr + hookPath
-	reqs := requests(g.next+1, p.warm+n, p.text, publicURL+hookPath)
+	target := "http://" + addr + crowd.HookPath
+	reqs := replies(g.next+1, p.warm+n, p.text, crowd.PublicURL+crowd.HookPath)
 	first := g.next + p.warm + 1
 	g.next += p.warm + n
 	if _, err := load(target, reqs[:p.warm], p.connections, time.Minute); err != nil {
@@ -91,16 +94,16 @@ func (g *grown) measure(ctx context.Context, dir string, p plan, n int) (run, er
 	}
 	drain(ctx, srv.logFile(), p.warm)
 	pids := []int{srv.pid()}
-	if g.cluster != nil {
-		pids = append(pids, g.cluster.pid())
+	if g.pg != nil {
+		pids = append(pids, g.pg.PID())
 	}
-	m := newMeter(pids...)
+	m := machine.NewMeter(pids...)
 	samples, err := load(target, reqs[p.warm:], p.connections, time.Minute)
 	if err != nil {
 		return r, err
 	}
 	drain(ctx, srv.logFile(), p.warm+len(samples))
-	cpu, foreign := m.read()
+	cpu, foreign := m.Read()
 	r.Peak = srv.peak()
 	committed, err := commits(ctx, g.driver, g.dsn, srv.logFile(), first, len(samples))
 	if err != nil {
@@ -115,7 +118,7 @@ func (g *grown) measure(ctx context.Context, dir string, p plan, n int) (run, er
 }
 
 // growth measures the path with few and with many rows stored, in turn, n confirms a run.
-func growth(ctx context.Context, dir string, o options, begin starter, pg *cluster, n int) error {
+func growth(ctx context.Context, dir string, o options, begin starter, pg *machine.Postgres, n int) error {
 	for _, store := range o.stores {
 		var sizes []*grown
 		for _, stored := range []int{fewStored, manyStored} {
@@ -165,16 +168,16 @@ func (g *grown) index() int {
 	return 1
 }
 
-func (g *grown) onPostgres(ctx context.Context, pg *cluster) error {
+func (g *grown) onPostgres(ctx context.Context, pg *machine.Postgres) error {
 	name := fmt.Sprintf("stored_%d", g.stored)
-	g.cluster, g.url, g.driver, g.dsn = pg, pg.url(name), "pgx", pg.url(name)
-	if err := pg.exec(ctx, "postgres", `CREATE DATABASE `+name+` TEMPLATE ours_seed`); err != nil {
+	g.pg, g.url, g.driver, g.dsn = pg, pg.URL(name), "pgx", pg.URL(name)
+	if err := pg.Fresh(ctx, name, "ours_seed"); err != nil {
 		return err
 	}
-	if err := pg.exec(ctx, name, storedPeople, `CREATE INDEX ON stored_people (n)`, fmt.Sprintf(storedPostgres, 1, g.stored, g.offers)); err != nil {
+	if err := pg.Exec(ctx, name, storedPeople, `CREATE INDEX ON stored_people (n)`, fmt.Sprintf(storedPostgres, 1, g.stored, g.offers)); err != nil {
 		return err
 	}
-	return pg.exec(ctx, name, `VACUUM (ANALYZE)`, `CHECKPOINT`)
+	return pg.Exec(ctx, name, `VACUUM (ANALYZE)`, `CHECKPOINT`)
 }
 
 func (g *grown) onSQLite(ctx context.Context, dir string) (err error) {
@@ -187,7 +190,7 @@ func (g *grown) onSQLite(ctx context.Context, dir string) (err error) {
 	}
 	path := filepath.Join(dir, fmt.Sprintf("stored_%d.db", g.stored))
 	g.url, g.driver, g.dsn = "sqlite:"+path, "sqlite", path
-	if err := copyFile(path, seeded); err != nil {
+	if err := machine.CopyFile(path, seeded); err != nil {
 		return err
 	}
 	db, err := sql.Open("sqlite", path)

@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/countersign/countersign/bench/internal/crowd"
 	"github.com/countersign/countersign/calibration"
 	"github.com/countersign/countersign/channel"
 	"github.com/countersign/countersign/classifier"
@@ -26,7 +27,7 @@ import (
 
 // inside is the path of a yes in this process, wired as `bot serve` wires it, so that a profile sees it.
 type inside struct {
-	store   store
+	store   crowd.Store
 	log     *os.File
 	profile *os.File
 	cancel  context.CancelFunc
@@ -74,12 +75,12 @@ func (in *inside) start(ctx context.Context, logFile, profile, databaseURL, addr
 	}
 	runner := reply.NewRunner(in.store, processor.Process, log, 8, 1024)
 	door, err := webhook.NewTwilio(webhook.TwilioConfig{
-		PublicURL: publicURL + hookPath, AuthTokens: []string{authToken}, AccountSID: accountSID, Numbers: []string{ourNumber},
+		PublicURL: crowd.PublicURL + crowd.HookPath, AuthTokens: []string{crowd.AuthToken}, AccountSID: crowd.AccountSID, Numbers: []string{crowd.OurNumber},
 	})
 	if err != nil {
 		return err
 	}
-	sender, err := channel.NewTwilio(channel.TwilioConfig{AccountSID: accountSID, AuthToken: authToken, From: ourNumber, BaseURL: twilioURL, Log: log})
+	sender, err := channel.NewTwilio(channel.TwilioConfig{AccountSID: crowd.AccountSID, AuthToken: crowd.AuthToken, From: crowd.OurNumber, BaseURL: twilioURL, Log: log})
 	if err != nil {
 		return err
 	}
@@ -88,7 +89,7 @@ func (in *inside) start(ctx context.Context, logFile, profile, databaseURL, addr
 		return err
 	}
 	mux := http.NewServeMux()
-	mux.Handle(hookPath, webhook.NewTwilioHandler(door, intake{in.store, runner}, webhook.Options{Log: log}))
+	mux.Handle(crowd.HookPath, webhook.NewTwilioHandler(door, intake{in.store, runner}, webhook.Options{Log: log}))
 	in.srv = &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}
 	ctx, in.cancel = context.WithCancel(ctx)
 	in.wg.Go(func() { runner.Run(ctx) })

@@ -2,62 +2,24 @@ package main
 
 import (
 	"bytes"
-	"crypto/hmac"
-	"crypto/sha1" //nolint:gosec // Twilio signs with it
-	"encoding/base64"
 	"fmt"
 	"io"
-	"maps"
 	"net"
 	"net/http"
-	"net/url"
-	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/countersign/countersign/bench/internal/crowd"
 )
 
-const (
-	authToken  = "0123456789abcdef0123456789abcdef" // of no account
-	accountSID = "AC00000000000000000000000000000000"
-	ourNumber  = "+12025550100"
-	// personNumber is the address of the n-th person. The limit programs read n out of it, in this form.
-	personNumber = "+1555%07d"
-)
-
-// sid is the provider's id of the n-th person's reply.
-func sid(n int) string { return fmt.Sprintf("SM%032x", n) }
-
-// request is a signed form, ready to be sent.
-type request struct {
-	body      []byte
-	signature string
-}
-
-// requests builds one reply each of the people first … first+n-1, signed for a URL.
-func requests(first, n int, text, signedURL string) []request {
-	out := make([]request, n)
+// replies are one reply each of the people first … first+n-1, signed for a URL.
+func replies(first, n int, text, signedURL string) []crowd.Reply {
+	out := make([]crowd.Reply, n)
 	for i := range out {
-		p := first + i
-		out[i] = newRequest(url.Values{
-			"From": {fmt.Sprintf(personNumber, p)}, "To": {ourNumber}, "Body": {text}, "NumMedia": {"0"}, "NumSegments": {"1"},
-			"AccountSid": {accountSID}, "ApiVersion": {"2010-04-01"}, "FromCountry": {"US"}, "ToCountry": {"US"}, "SmsStatus": {"received"},
-			"MessageSid": {sid(p)}, "SmsSid": {sid(p)}, "SmsMessageSid": {sid(p)},
-		}, signedURL)
+		out[i] = crowd.NewReply(first+i, 0, text, signedURL)
 	}
 	return out
-}
-
-func newRequest(form url.Values, signedURL string) request {
-	var b strings.Builder
-	b.WriteString(signedURL)
-	for _, k := range slices.Sorted(maps.Keys(form)) {
-		b.WriteString(k + form.Get(k))
-	}
-	mac := hmac.New(sha1.New, []byte(authToken))
-	mac.Write([]byte(b.String()))
-	return request{[]byte(form.Encode()), base64.StdEncoding.EncodeToString(mac.Sum(nil))}
 }
 
 // sample is one request: when it was sent, when its answer had come, and what the answer was.
@@ -70,7 +32,7 @@ type sample struct {
 // load posts requests over so many connections, each in a closed loop: the next request goes out when the answer to the
 // one before has come. It stops after the duration, or with the requests. The samples are in the order of the requests;
 // those of requests that were not sent are left out.
-func load(target string, reqs []request, connections int, d time.Duration) ([]sample, error) {
+func load(target string, reqs []crowd.Reply, connections int, d time.Duration) ([]sample, error) {
 	transport := &http.Transport{
 		MaxIdleConnsPerHost: connections, MaxConnsPerHost: connections, DialContext: (&net.Dialer{Timeout: 5 * time.Second}).DialContext,
 	}
@@ -106,13 +68,12 @@ func load(target string, reqs []request, connections int, d time.Duration) ([]sa
 	return samples, nil
 }
 
-func post(client *http.Client, target string, r request, s *sample) error {
-	req, err := http.NewRequest(http.MethodPost, target, bytes.NewReader(r.body)) //nolint:noctx // the client has a time-out
+func post(client *http.Client, target string, r crowd.Reply, s *sample) error {
+	req, err := http.NewRequest(http.MethodPost, target, bytes.NewReader(r.Body)) //nolint:noctx // the client has a time-out
 	if err != nil {
 		return err
 	}
-	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-	req.Header.Set("X-Twilio-Signature", r.signature)
+	req.Header = r.Header
 	s.sent = time.Now()
 	res, err := client.Do(req)
 	if err != nil {

@@ -36,6 +36,9 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/countersign/countersign/bench/internal/crowd"
+	"github.com/countersign/countersign/bench/internal/machine"
 )
 
 const (
@@ -119,49 +122,40 @@ type contestant struct {
 }
 
 func measure(ctx context.Context, dir string, o options) error {
-	twilio := httptest.NewServer(http.HandlerFunc(accept))
+	twilio := httptest.NewServer(http.HandlerFunc(crowd.Accept))
 	defer twilio.Close()
 	begin := insideStarter(o.cpuprofile, twilio.URL)
 	if !o.inprocess {
 		if o.bot == "" {
 			o.bot = filepath.Join(dir, "bot")
-			if err := goBuild(".", o.bot, "github.com/countersign/countersign/cmd/bot"); err != nil {
+			if err := machine.Build(ctx, "", o.bot, "github.com/countersign/countersign/cmd/bot"); err != nil {
 				return err
 			}
 		}
 		begin = childStarter(o.bot, twilio.URL)
 	}
-	limit := filepath.Join(dir, "limit")
+	limit := ""
 	if o.peers != "" {
-		if err := copyTree(filepath.Join(dir, "gobench"), filepath.Join(o.peers, "gobench")); err != nil {
-			return fmt.Errorf("-peers: %w", err)
-		}
-		if err := goBuild(filepath.Join(dir, "gobench"), limit, "./limit"); err != nil {
+		var err error
+		if limit, err = crowd.BuildLimit(ctx, dir, o.peers); err != nil {
 			return err
 		}
 	}
 	var all []contestant
-	var pg *cluster
+	var pg *machine.Postgres
 	var counted oursSide
 	if slices.Contains(o.stores, onPG) {
 		var err error
-		if pg, err = startCluster(filepath.Join(dir, "pg")); err != nil {
+		if pg, err = machine.StartPostgres(ctx, filepath.Join(dir, "pg"), counting); err != nil {
 			return err
 		}
-		defer pg.stop()
+		defer pg.Stop()
 		note("seeding %d people on PostgreSQL", o.offers)
-		if err := pg.seed(ctx, "ours_seed", o.offers); err != nil {
+		if err := seedPostgres(ctx, pg, "ours_seed", o.offers); err != nil {
 			return fmt.Errorf("seed: %w", err)
 		}
-		err = pg.exec(ctx, "postgres", `CREATE DATABASE least_seed`)
-		if err == nil {
-			err = pg.exec(ctx, "least_seed", fmt.Sprintf(limitTables, o.offers), `VACUUM (ANALYZE)`)
-		}
-		if err != nil {
-			return err
-		}
-		counted = oursSide{start: begin, cluster: pg, offers: o.offers}
-		all = append(all, contestant{onPG, limitName, limitSide{program: limit, cluster: pg, offers: o.offers}.run}, contestant{onPG, oursName, counted.run})
+		counted = oursSide{start: begin, pg: pg, offers: o.offers}
+		all = append(all, contestant{onPG, oursName, counted.run})
 	}
 	if o.growth > 0 {
 		return growth(ctx, dir, o, begin, pg, o.growth)
@@ -175,11 +169,20 @@ func measure(ctx context.Context, dir string, o options) error {
 		if err != nil {
 			return fmt.Errorf("seed: %w", err)
 		}
-		all = append(all, contestant{onSQLite, limitName, limitSide{program: limit, offers: o.offers}.run},
-			contestant{onSQLite, oursName, oursSide{start: begin, seeded: seeded, offers: o.offers}.run})
+		all = append(all, contestant{onSQLite, oursName, oursSide{start: begin, seeded: seeded, offers: o.offers}.run})
 	}
-	if o.peers == "" {
-		all = slices.DeleteFunc(all, func(c contestant) bool { return c.side == limitName })
+	if limit != "" {
+		for i := len(all) - 1; i >= 0; i-- { // each before ours on its store
+			on := pg
+			if all[i].store == onSQLite {
+				on = nil
+			}
+			l, err := crowd.NewLimit(ctx, limit, on, o.offers)
+			if err != nil {
+				return err
+			}
+			all = slices.Insert(all, i, contestant{all[i].store, limitName, limitSide{Limit: l, pg: on, offers: o.offers}.run})
+		}
 	}
 	runs, err := interleave(ctx, dir, o, all)
 	if err != nil {
@@ -190,7 +193,7 @@ func measure(ctx context.Context, dir string, o options) error {
 		return err
 	}
 	if pg != nil && o.confirms > 0 {
-		if counted.wire, err = newWire(pg.addr); err != nil {
+		if counted.wire, err = newWire(pg.Addr()); err != nil {
 			return err
 		}
 		got, err := counted.cost(ctx, dir, plan{text: o.text, warm: min(500, o.offers/4)}, o.confirms)

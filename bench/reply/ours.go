@@ -9,20 +9,18 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/http"
 	"os"
 	"path/filepath"
 	"strconv"
 	"time"
 
 	_ "github.com/jackc/pgx/v5/stdlib"
+
+	"github.com/countersign/countersign/bench/internal/crowd"
+	"github.com/countersign/countersign/bench/internal/machine"
 )
 
-const (
-	publicURL = "https://approve.example.com"
-	hookPath  = "/webhooks/twilio/messages"
-	drainTime = time.Minute
-)
+const drainTime = time.Minute
 
 // server is a running Countersign: a child, or in this process where a profile is taken.
 type server interface {
@@ -37,39 +35,39 @@ type starter func(ctx context.Context, dir, databaseURL, addr string) (server, e
 
 // oursSide is Countersign as it is served.
 type oursSide struct {
-	start   starter
-	cluster *cluster // nil: SQLite
-	seeded  string   // SQLite: the file that runs are copied from
-	offers  int
-	wire    *wire // not nil: counts round trips
+	start  starter
+	pg     *machine.Postgres // nil: SQLite
+	seeded string            // SQLite: the file that runs are copied from
+	offers int
+	wire   *wire // not nil: counts round trips
 }
 
 // database prepares a fresh copy and says how the server, and how a reader of the result, opens it.
 func (s oursSide) database(ctx context.Context, dir string) (url, driver, dsn string, err error) {
-	if s.cluster == nil {
+	if s.pg == nil {
 		path := filepath.Join(dir, "ours.db")
 		for _, suffix := range []string{"", "-wal", "-shm"} {
 			if err := os.Remove(path + suffix); err != nil && !errors.Is(err, os.ErrNotExist) {
 				return "", "", "", err
 			}
 		}
-		return "sqlite:" + path, "sqlite", path, copyFile(path, s.seeded)
+		return "sqlite:" + path, "sqlite", path, machine.CopyFile(path, s.seeded)
 	}
-	url = s.cluster.url("ours")
+	url = s.pg.URL("ours")
 	dsn = url
 	if s.wire != nil {
-		url = urlAt(s.wire.l.Addr().String(), "ours")
+		url = machine.URLAt(s.wire.l.Addr().String(), "ours")
 	}
-	return url, "pgx", dsn, s.cluster.fresh(ctx, "ours", "ours_seed")
+	return url, "pgx", dsn, s.pg.Fresh(ctx, "ours", "ours_seed")
 }
 
 // serving runs fn against a fresh server that has been warmed up.
-func (s oursSide) serving(ctx context.Context, dir string, p plan, fn func(srv server, target, driver, dsn string, reqs []request) error) error {
+func (s oursSide) serving(ctx context.Context, dir string, p plan, fn func(srv server, target, driver, dsn string, reqs []crowd.Reply) error) error {
 	url, driver, dsn, err := s.database(ctx, dir)
 	if err != nil {
 		return err
 	}
-	addr, err := freeAddr()
+	addr, err := machine.FreeAddr(ctx)
 	if err != nil {
 		return err
 	}
@@ -78,8 +76,8 @@ func (s oursSide) serving(ctx context.Context, dir string, p plan, fn func(srv s
 		return err
 	}
 	defer srv.stop()
-	target := "http://" + addr + hookPath
-	reqs := requests(1, s.offers, p.text, publicURL+hookPath)
+	target := "http://" + addr + crowd.HookPath
+	reqs := replies(1, s.offers, p.text, crowd.PublicURL+crowd.HookPath)
 	samples, err := load(target, reqs[:p.warm], p.connections, time.Minute)
 	if err != nil {
 		return fmt.Errorf("warm-up: %w", err)
@@ -91,12 +89,12 @@ func (s oursSide) serving(ctx context.Context, dir string, p plan, fn func(srv s
 }
 
 func (s oursSide) run(ctx context.Context, dir string, p plan) (r run, err error) {
-	err = s.serving(ctx, dir, p, func(srv server, target, driver, dsn string, reqs []request) error {
+	err = s.serving(ctx, dir, p, func(srv server, target, driver, dsn string, reqs []crowd.Reply) error {
 		pids := []int{srv.pid()}
-		if s.cluster != nil {
-			pids = append(pids, s.cluster.pid())
+		if s.pg != nil {
+			pids = append(pids, s.pg.PID())
 		}
-		m := newMeter(pids...)
+		m := machine.NewMeter(pids...)
 		samples, err := load(target, reqs[p.warm:], p.connections, p.duration)
 		if err != nil {
 			r.Failure = err.Error()
@@ -108,7 +106,7 @@ func (s oursSide) run(ctx context.Context, dir string, p plan) (r run, err error
 			}
 		}
 		drain(ctx, srv.logFile(), p.warm+answered)
-		cpu, foreign := m.read()
+		cpu, foreign := m.Read()
 		r.Foreign, r.Peak = foreign, srv.peak()
 		committed, err := commits(ctx, driver, dsn, srv.logFile(), p.warm+1, len(samples))
 		if err != nil {
@@ -123,8 +121,8 @@ func (s oursSide) run(ctx context.Context, dir string, p plan) (r run, err error
 // cost counts what n confirms on one connection take of the database, less what an idle server takes in the same time.
 func (s oursSide) cost(ctx context.Context, dir string, p plan, n int) (perConfirm [3]float64, err error) {
 	p.connections = 1
-	err = s.serving(ctx, dir, p, func(srv server, target, _, _ string, reqs []request) error {
-		before, err := s.cluster.counters(ctx, "ours", s.wire)
+	err = s.serving(ctx, dir, p, func(srv server, target, _, _ string, reqs []crowd.Reply) error {
+		before, err := countersOf(ctx, s.pg, "ours", s.wire)
 		if err != nil {
 			return err
 		}
@@ -136,7 +134,7 @@ func (s oursSide) cost(ctx context.Context, dir string, p plan, n int) (perConfi
 			return fmt.Errorf("%d of %d yeses were consumed", got, p.warm+n)
 		}
 		took := time.Since(began)
-		after, err := s.cluster.counters(ctx, "ours", s.wire)
+		after, err := countersOf(ctx, s.pg, "ours", s.wire)
 		if err != nil {
 			return err
 		}
@@ -145,7 +143,7 @@ func (s oursSide) cost(ctx context.Context, dir string, p plan, n int) (perConfi
 			return ctx.Err()
 		case <-time.After(took):
 		}
-		idle, err := s.cluster.counters(ctx, "ours", s.wire)
+		idle, err := countersOf(ctx, s.pg, "ours", s.wire)
 		if err != nil {
 			return err
 		}
@@ -263,33 +261,28 @@ func consumedBy(ctx context.Context, driver, dsn string) (map[string]int, error)
 }
 
 // child is `bot serve`.
-type child struct{ *process }
+type child struct{ *machine.Process }
 
-func (c child) pid() int        { return c.cmd.Process.Pid }
-func (c child) logFile() string { return c.log.Name() }
+func (c child) stop()           { c.Stop() }
+func (c child) peak() int64     { return c.Peak() }
+func (c child) pid() int        { return c.PID() }
+func (c child) logFile() string { return c.Log() }
 
 // childStarter starts a binary as it would be served behind Twilio.
 func childStarter(binary, twilioURL string) starter {
-	return func(_ context.Context, dir, databaseURL, addr string) (server, error) {
-		p, err := start(filepath.Join(dir, "serve.log"), []string{
-			"COUNTERSIGN_ADDR=" + addr, "COUNTERSIGN_DATABASE_URL=" + databaseURL, "COUNTERSIGN_PUBLIC_URL=" + publicURL,
-			"TWILIO_ACCOUNT_SID=" + accountSID, "TWILIO_AUTH_TOKEN=" + authToken, "TWILIO_FROM=" + ourNumber, "TWILIO_API_URL=" + twilioURL,
-		}, binary, "serve")
+	return func(ctx context.Context, dir, databaseURL, addr string) (server, error) {
+		log := filepath.Join(dir, "serve.log")
+		if err := os.WriteFile(log, nil, 0o600); err != nil { // approvals are counted in it
+			return nil, err
+		}
+		p, err := machine.Start(machine.Command{Path: binary, Args: []string{"serve"}, Env: crowd.Environ(addr, databaseURL, twilioURL), Log: log})
 		if err != nil {
 			return nil, err
 		}
-		if err := p.listening(addr); err != nil {
-			p.stop()
+		if err := p.Listening(ctx, addr); err != nil {
+			p.Kill()
 			return nil, err
 		}
 		return child{p}, nil
 	}
-}
-
-// accept is a provider that takes every text.
-func accept(w http.ResponseWriter, r *http.Request) {
-	_, _ = io.Copy(io.Discard, r.Body)
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(http.StatusCreated)
-	_, _ = io.WriteString(w, `{"sid":"SM00000000000000000000000000000000","status":"queued"}`)
 }

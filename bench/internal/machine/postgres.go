@@ -153,9 +153,15 @@ func (p *Postgres) PID() int {
 	return n
 }
 
+// Addr is where the server listens.
+func (p *Postgres) Addr() string { return p.addr }
+
 // URL of a database.
-func (p *Postgres) URL(database string) string {
-	return (&url.URL{Scheme: "postgres", User: url.User("postgres"), Host: p.addr, Path: database, RawQuery: "sslmode=disable"}).String()
+func (p *Postgres) URL(database string) string { return URLAt(p.addr, database) }
+
+// URLAt is the URL of a database at another address that leads to the server.
+func URLAt(addr, database string) string {
+	return (&url.URL{Scheme: "postgres", User: url.User("postgres"), Host: addr, Path: database, RawQuery: "sslmode=disable"}).String()
 }
 
 // Exec runs statements in a database, each as its own transaction.

@@ -55,6 +55,9 @@ func Start(c Command) (*Process, error) {
 	return p, nil
 }
 
+// Log is the file that the child's output is added to.
+func (p *Process) Log() string { return p.log }
+
 // PID of the child.
 func (p *Process) PID() int { return p.cmd.Process.Pid }
 
@@ -134,21 +137,35 @@ func Build(ctx context.Context, dir, out, pkg string) error {
 	return nil
 }
 
-// Meter tells how much of the machine others have used meanwhile: where that is much, times are worth little.
+// Meter tells what a measurement takes of the machine, and what others take meanwhile: where that is much, times are worth
+// little, and processor time is what remains to be compared.
 type Meter struct {
 	pids       []int
 	at         time.Time
-	busy, ours float64
+	busy, self float64
+	ours       []float64
 }
 
-// NewMeter begins. Ours are this process and the given ones with their children: a postmaster counts for its backends.
+// NewMeter begins. Ours are this process, alone, and the given ones with their children: a postmaster counts for its
+// backends.
 func NewMeter(pids ...int) Meter {
-	return Meter{pids, time.Now(), busy(), ours(pids)}
+	m := Meter{pids: pids, at: time.Now(), busy: busy(), self: used(os.Getpid())}
+	for _, p := range pids {
+		m.ours = append(m.ours, used(p))
+	}
+	return m
 }
 
-// Foreign is the number of cores that others have used since.
-func (m Meter) Foreign() float64 {
-	return max(0, (busy()-m.busy-(ours(m.pids)-m.ours))/time.Since(m.at).Seconds())
+// Read gives the processor seconds that each of the given processes has taken since, and the number of cores that others
+// have used.
+func (m Meter) Read() (cpu []float64, foreign float64) {
+	wall := time.Since(m.at).Seconds()
+	others := busy() - m.busy - (used(os.Getpid()) - m.self)
+	for i, p := range m.pids {
+		cpu = append(cpu, used(p)-m.ours[i])
+		others -= cpu[i]
+	}
+	return cpu, max(0, others/wall)
 }
 
 const ticksPerSecond = 100 // of Linux's user interface, on every platform that Go knows
@@ -171,11 +188,9 @@ func busy() float64 {
 	return total / ticksPerSecond
 }
 
-func ours(pids []int) float64 {
-	mine := map[int]bool{os.Getpid(): true}
-	for _, p := range pids {
-		mine[p] = true
-	}
+// used is a process's processor time with its children's, those that have ended too. This process counts alone.
+func used(process int) float64 {
+	self := process == os.Getpid()
 	stats, _ := filepath.Glob("/proc/[0-9]*/stat")
 	var total float64
 	for _, name := range stats {
@@ -190,11 +205,11 @@ func ours(pids []int) float64 {
 			continue
 		}
 		parent, _ := strconv.Atoi(f[1])
-		if !mine[pid] && (parent == os.Getpid() || !mine[parent]) {
+		if pid != process && (self || parent != process) {
 			continue
 		}
 		last := 13 // user and system
-		if mine[pid] && pid != os.Getpid() {
+		if pid == process && !self {
 			last = 15 // and those of children that have ended
 		}
 		for _, v := range f[11:last] {
