@@ -137,8 +137,8 @@ func newApp(c config, s store, log *slog.Logger) (*app, error) {
 	a.deliverer = api.NewDeliverer(s, bell, log, api.DeliverConfig{AllowPrivate: c.AllowPrivateEndpoints, Version: version})
 	mux.Handle("/", api.New(api.Deps{Keys: s, Store: s, Proposer: service,
 		Confirms: reply.NewConfirmer(s, c.MinRead, bell), Wake: bell, Log: log, Ready: s.Ping, Version: version,
-		Limiter: limiter, KeyRate: c.RateKey, AccountRate: c.RateAccount, BodyTime: c.bodyTime(), Reread: c.Reread}))
-	a.handler = limit.Bodies(mux, c.bodyTime())
+		Limiter: limiter, KeyRate: c.RateKey, AccountRate: c.RateAccount, BodyTime: c.BodyTime, Reread: c.Reread}))
+	a.handler = limit.Bodies(mux, c.BodyTime)
 	return a, nil
 }
 
@@ -174,7 +174,7 @@ func (a *app) serve(ctx context.Context, l net.Listener) error {
 		return &http.Server{Handler: h, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute,
 			ErrorLog: slog.NewLogLogger(a.log.Handler(), slog.LevelWarn)}
 	}
-	srv, inner := server(a.handler), server(limit.Bodies(a.metrics, limit.BodyTime))
+	srv, inner := server(a.handler), server(limit.Bodies(a.metrics, 0))
 	work, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
 	var wg sync.WaitGroup

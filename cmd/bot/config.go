@@ -169,8 +169,8 @@ func loadFile(k *koanf.Koanf, path string) error {
 
 func build(k *koanf.Koanf) (config, error) {
 	c := config{
-		Addr: k.String("addr"), ConsoleAddr: k.String("console_addr"), DatabaseURL: k.String("database_url"), RedisURL: k.String("redis_url"), PublicURL: strings.TrimSuffix(k.String("public_url"), "/"),
-		Policy: k.String("policy"), Reader: k.String("reader"), Calibration: k.String("calibration"),
+		Addr: k.String("addr"), ConsoleAddr: k.String("console_addr"), DatabaseURL: k.String("database_url"), RedisURL: k.String("redis_url"),
+		PublicURL: strings.TrimSuffix(k.String("public_url"), "/"), Policy: k.String("policy"), Reader: k.String("reader"), Calibration: k.String("calibration"),
 		Twilio: twilioConfig{
 			AccountSID: k.String("twilio_account_sid"), AuthToken: k.String("twilio_auth_token"), From: k.String("twilio_from"),
 			APIURL: k.String("twilio_api_url"),

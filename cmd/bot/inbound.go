@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"strconv"
+
+	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/countersign/countersign/channel"
 	"github.com/countersign/countersign/classifier"
@@ -67,4 +70,15 @@ func (r reports) Report(ctx context.Context, s offers.StatusReport) error {
 		r.log.ErrorContext(ctx, "status callback not recorded", "error", err)
 	}
 	return err
+}
+
+// countWebhooks counts the provider's requests: by door, status and reason, of which there are a fixed few.
+func countWebhooks(metrics prometheus.Registerer) func(door string) func(status int, reason string) {
+	requests := prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "countersign_webhook_requests_total", Help: "Requests of the provider, by what came of them.",
+	}, []string{"door", "status", "reason"})
+	metrics.MustRegister(requests)
+	return func(door string) func(int, string) {
+		return func(status int, reason string) { requests.WithLabelValues(door, strconv.Itoa(status), reason).Inc() }
+	}
 }

@@ -51,9 +51,9 @@ func (c *peopleAdd) Run(e *env) error {
 	if err := checkTier("--as", c.As); err != nil {
 		return err
 	}
-	name := people.CleanName(c.Name)
-	if name == "" {
-		return usage("--name has no character that can be shown.")
+	name, err := cleanName(c.Name)
+	if err != nil {
+		return err
 	}
 	return c.with(e, func(s store, cfg config) error {
 		our, err := ourOf(cfg, addr, c.OurNumber)
@@ -201,9 +201,9 @@ func (c *peopleApprove) Run(e *env) error {
 	if err := checkTier("--as", c.As); err != nil {
 		return err
 	}
-	name := people.CleanName(c.Name)
-	if name == "" {
-		return usage("--name has no character that can be shown.")
+	name, err := cleanName(c.Name)
+	if err != nil {
+		return err
 	}
 	return c.with(e, func(s store, _ config) error {
 		p, err := s.Approve(e.ctx, people.Approval{AccountID: c.Account, Code: code, PersonID: offers.NewID(), Name: name, Tier: c.As, Welcome: people.WelcomeText(name)})
@@ -216,6 +216,15 @@ func (c *peopleApprove) Run(e *env) error {
 		e.printf("%s at %s is %s as %s\n", offers.Spell(p.Name), string(p.Addresses[0].Address), p.ID, p.Tier)
 		return nil
 	})
+}
+
+// cleanName is the name that is kept.
+func cleanName(given string) (string, error) {
+	name := people.CleanName(given)
+	if name == "" {
+		return "", usage("--name has no character that can be shown.")
+	}
+	return name, nil
 }
 
 func checkTier(what, tier string) error {

@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"net"
-	"os"
 	"runtime/debug"
 )
 
@@ -53,10 +52,11 @@ func (serveCmd) Help() string {
 // Run serves until the process is told to stop.
 func (c *serveCmd) Run(e *env) error {
 	flags := map[string]string{
-		"addr": c.Addr, "console_addr": c.ConsoleAddr, "redis_url": c.RedisURL,
-		"rate_key": c.RateKey, "rate_account": c.RateAccount, "rate_sender": c.RateSender, "database_url": c.DatabaseURL, "public_url": c.PublicURL, "policy": c.Policy, "reader": c.Reader,
-		"calibration": c.Calibration, "min_read": c.MinRead, "said": c.Said, "time_zone": c.TimeZone, "hourly_texts": c.HourlyTexts, "idle_days": c.IdleDays, "twilio_account_sid": c.TwilioAccountSid, "twilio_from": c.TwilioFrom,
-		"twilio_numbers": c.TwilioNumbers, "twilio_api_url": c.TwilioApiUrl,
+		"addr": c.Addr, "console_addr": c.ConsoleAddr, "database_url": c.DatabaseURL, "redis_url": c.RedisURL,
+		"rate_key": c.RateKey, "rate_account": c.RateAccount, "rate_sender": c.RateSender,
+		"public_url": c.PublicURL, "policy": c.Policy, "reader": c.Reader, "calibration": c.Calibration, "min_read": c.MinRead,
+		"said": c.Said, "time_zone": c.TimeZone, "hourly_texts": c.HourlyTexts, "idle_days": c.IdleDays,
+		"twilio_account_sid": c.TwilioAccountSid, "twilio_from": c.TwilioFrom, "twilio_numbers": c.TwilioNumbers, "twilio_api_url": c.TwilioApiUrl,
 		"openai_base_url": c.OpenaiBaseUrl, "openai_model": c.OpenaiModel,
 	}
 	if c.TapbackConfirms {
@@ -79,7 +79,7 @@ func (c *serveCmd) Run(e *env) error {
 	if err := cfg.checkServe(); err != nil {
 		return err
 	}
-	if os.Getenv("GOGC") == "" {
+	if e.vars["GOGC"] == "" {
 		debug.SetGCPercent(gcPercent)
 	}
 	s, err := openStore(e.ctx, cfg.DatabaseURL, false)

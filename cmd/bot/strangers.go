@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"log/slog"
-	"sync"
 	"time"
 
 	"github.com/countersign/countersign/people"
@@ -33,11 +32,8 @@ func sweeps(s people.PairingStore, idleDays int, now func() time.Time, log *slog
 
 // every runs a step at most once within that time.
 func every(apart time.Duration, now func() time.Time, step func(context.Context) (int, error)) func(context.Context) (int, error) {
-	var mu sync.Mutex
-	var last time.Time
+	var last time.Time // the clock takes its steps one after another
 	return func(ctx context.Context) (int, error) {
-		mu.Lock()
-		defer mu.Unlock()
 		if at := now(); last.IsZero() || at.Sub(last) >= apart {
 			last = at
 			return step(ctx)

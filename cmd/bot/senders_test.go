@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -37,41 +36,6 @@ func TestRates(t *testing.T) {
 				t.Errorf("%s=%q: %v, want what a rate looks like", name, v, err)
 			}
 		}
-	}
-}
-
-// TestRedisURL: a URL that is none ends the start with a sentence that says what to do and repeats nothing of it, and
-// one is never printed whole.
-func TestRedisURL(t *testing.T) {
-	for _, bad := range []string{"localhost:6379", "http://u:hunter2@localhost", "redis://u:hunter2@localhost:port/0", "redis://u:hunter2@h/x"} {
-		code, _, errs := bot(t, environ(t, "COUNTERSIGN_SIM=1", "COUNTERSIGN_CONSOLE_ADDR=off", "COUNTERSIGN_ADDR=127.0.0.1:0", "COUNTERSIGN_REDIS_URL="+bad), "", "serve")
-		if code != exitUsage || !strings.Contains(errs, "COUNTERSIGN_REDIS_URL must be redis://") || strings.Contains(errs, "hunter2") {
-			t.Errorf("%q: %d %s", bad, code, errs)
-		}
-	}
-	_, out, _ := bot(t, environ(t, "COUNTERSIGN_REDIS_URL=redis://u:hunter2@redis:6379/0"), "", "serve", "--print-config")
-	if strings.Contains(out, "hunter2") || !strings.Contains(out, `redis_url: "redis://[redacted]@redis:6379/0"`) {
-		t.Errorf("printed as %s", out)
-	}
-}
-
-// TestRedisPrefix: replicas that name one database alike share a prefix, whatever their password; other databases have
-// another.
-func TestRedisPrefix(t *testing.T) {
-	one := redisPrefix("postgres://a:b@db:5432/countersign")
-	if strings.Contains(one, "db") || one != redisPrefix("postgres://c:d@db:5432/countersign?sslmode=disable") {
-		t.Error("a user or an option makes another database")
-	}
-	seen := map[string]string{}
-	for _, u := range []string{
-		"postgres://a:b@db:5432/countersign", "postgres://a:b@db:5432/other", "postgres://a:b@db2:5432/countersign", "postgres://a:b@db:5433/countersign",
-		"postgres:///countersign?host=/run/a", "postgres:///countersign?host=/run/b", "sqlite:a.db", "sqlite:b.db",
-	} {
-		p := redisPrefix(u)
-		if seen[p] != "" {
-			t.Errorf("%s and %s share a prefix", u, seen[p])
-		}
-		seen[p] = u
 	}
 }
 
@@ -228,105 +192,5 @@ func TestAFloodIsStoredAndItsNewestRead(t *testing.T) {
 			t.Fatalf("events %v, want one for each of 10 messages", events)
 		case <-time.After(20 * time.Millisecond):
 		}
-	}
-}
-
-// TestInternalListener: metrics are on it, and nothing of it is on the public one.
-func TestInternalListener(t *testing.T) {
-	url, a, _ := insideWith(t, io.Discard, func(*config) {})
-	get := func(url string) (int, string) {
-		res, err := http.Get(url)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer res.Body.Close() //nolint:errcheck // read to its end
-		raw, err := io.ReadAll(res.Body)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return res.StatusCode, string(raw)
-	}
-	res, err := http.Post(url+"/webhooks/sim/messages", "text/plain", strings.NewReader("x"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	_ = res.Body.Close()
-	inner := "http://" + a.internal.Addr().String()
-	if status, body := get(inner + "/metrics"); status != http.StatusOK || !strings.Contains(body, `countersign_webhook_requests_total{door="messages",reason="content_type",status="415"} 1`) {
-		t.Errorf("metrics: %d %.300s", status, body)
-	}
-	if status, _ := get(url + "/metrics"); status != http.StatusNotFound {
-		t.Errorf("metrics are public: %d", status)
-	}
-	for _, path := range []string{"/v1/offers", "/o/x", "/webhooks/sim/messages", "/healthz"} {
-		if status, _ := get(inner + path); status != http.StatusNotFound {
-			t.Errorf("%s is on the internal listener: %d", path, status)
-		}
-	}
-}
-
-// TestConsoleAddr: where the internal listener cannot be is said in a sentence; the default gives way, since a second
-// server on a machine is no fault.
-func TestConsoleAddr(t *testing.T) {
-	taken, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer taken.Close() //nolint:errcheck // a test's
-	at := taken.Addr().String()
-	serve := func(more ...string) (int, string) {
-		code, _, errs := bot(t, environ(t, append([]string{"COUNTERSIGN_SIM=1"}, more...)...), "", "serve")
-		return code, errs
-	}
-	if code, errs := serve("COUNTERSIGN_ADDR=127.0.0.1:0", "COUNTERSIGN_CONSOLE_ADDR="+at); code != exitUsage || !strings.Contains(errs, "Nothing can listen at COUNTERSIGN_CONSOLE_ADDR") || !strings.Contains(errs, "off") {
-		t.Errorf("a taken port: %d %s", code, errs)
-	}
-	if code, errs := serve("COUNTERSIGN_ADDR="+at, "COUNTERSIGN_CONSOLE_ADDR="+at); code != exitUsage || !strings.Contains(errs, "are the same") {
-		t.Errorf("one address for both: %d %s", code, errs)
-	}
-	if code, errs := serve("COUNTERSIGN_ADDR=127.0.0.1:0", "COUNTERSIGN_CONSOLE_ADDR=nowhere"); code != exitUsage || !strings.Contains(errs, "COUNTERSIGN_CONSOLE_ADDR") {
-		t.Errorf("no address: %d %s", code, errs)
-	}
-	var log bytes.Buffer
-	for i, addr := range []string{defaultConsoleAddr, defaultConsoleAddr} { // the second finds it taken, if the first did not
-		l, err := listenInternal(t.Context(), addr, slog.New(slog.NewTextHandler(&log, nil)))
-		if err != nil {
-			t.Fatalf("%d: %v", i, err)
-		}
-		defer l.Close() //nolint:errcheck // a test's
-	}
-	if !strings.Contains(log.String(), "default is taken") {
-		t.Errorf("logged %s", &log)
-	}
-	for _, off := range []string{"", "off"} {
-		if l, err := listenInternal(t.Context(), off, slog.New(slog.DiscardHandler)); l != nil || err != nil {
-			t.Errorf("%q: %v %v", off, l, err)
-		}
-	}
-	if sameAddr("127.0.0.1:0", "127.0.0.1:0") {
-		t.Error("port 0 twice is two ports")
-	}
-}
-
-// TestSlowBodies: both doors and the API end a body that does not come.
-func TestSlowBodies(t *testing.T) {
-	url, _, s := insideWith(t, io.Discard, func(c *config) { c.BodyTime = 50 * time.Millisecond })
-	secret, hash := people.NewSecret()
-	if err := s.AddKey(t.Context(), people.Key{ID: offers.NewID(), AccountID: people.DefaultAccount, Name: "agent", Scope: people.ScopeAgent}, hash); err != nil {
-		t.Fatal(err)
-	}
-	for _, path := range []string{"/webhooks/sim/messages", "/v1/offers", "/v1/runs"} {
-		conn, err := net.Dial("tcp", strings.TrimPrefix(url, "http://"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\nAuthorization: Bearer %s\r\nIdempotency-Key: x\r\nContent-Length: 100\r\n\r\n{", path, secret); err != nil {
-			t.Fatal(err)
-		}
-		raw, err := io.ReadAll(conn) // the connection ends with the answer
-		if err != nil || !strings.HasPrefix(string(raw), "HTTP/1.1 408 ") || !strings.Contains(string(raw), "timeout") {
-			t.Errorf("%s: %v %q", path, err, raw)
-		}
-		_ = conn.Close()
 	}
 }
