@@ -403,6 +403,12 @@ func (a *analysis) classify(l *lexicon, t *table, i int) (kind, int) {
 		if n == 1 && (e.kind == kindTime || e.kind == kindThird) && label.has(tok.text) {
 			return kindEcho, 1
 		}
+		if n == 1 && e.kind == kindThird && label.nouns.meets(l.nouns[tok.text]) {
+			return kindEcho, 1 // the client whom the label names
+		}
+		if tok.text == "no" && n == 1 && t == &l.tables[languagePT] && !tok.start && !tok.comma && i+1 < len(a.tokens) && !a.tokens[i+1].start && !a.tokens[i+1].comma && a.classifyIn(l, t, i+1) == kindEcho {
+			return kindFunction, 1 // Portuguese "on the": "no sábado"
+		}
 		if n == 1 && (tok.text == "everyone" || tok.text == "everybody") && label.toAll() {
 			return kindEcho, 1
 		}
@@ -491,6 +497,12 @@ func (a *analysis) parted(l *lexicon, t *table, i int) int {
 		}
 	}
 	return 0
+}
+
+// classifyIn is the kind of token i in a language.
+func (a *analysis) classifyIn(l *lexicon, t *table, i int) kind {
+	k, _ := a.classify(l, t, i)
+	return k
 }
 
 // accentedSi says whether the text spells yes in Spanish with its accent, and
@@ -612,7 +624,11 @@ func (a *analysis) told(t *table, i int) bool {
 func (a *analysis) sameTime(l *lexicon, i int) bool {
 	w := a.tokens[i].text
 	if name := l.same[w]; name != "" {
-		if isUnit(name) && !(i > 0 && !a.tokens[i].start && (a.tokens[i-1].kind == numberToken || l.numbers[a.tokens[i-1].text] != "")) {
+		numbered := i > 0 && !a.tokens[i].start && (a.tokens[i-1].kind == numberToken || l.numbers[a.tokens[i-1].text] != "")
+		if name == "night" && !numbered {
+			name = "evening"
+		}
+		if isUnit(name) && !numbered {
 			return false // "this week" is not "1 week"
 		}
 		if from, to := partOfDay(name); to > 0 {

@@ -50,6 +50,7 @@ var guards = [...]guard{
 	{name: "self", objects: guardSelf},                                 // mutant: guard.self
 	{name: "mixed-signals", objects: guardMixedSignals},                // mutant: guard.mixed-signals
 	{name: "no-and-yes", objects: guardNoAndYes, stray: true},          // mutant: guard.no-and-yes
+	{name: "yes-to-another", objects: guardYesToAnother, any: true},    // mutant: guard.yes-to-another
 	{name: "acknowledgement", objects: guardAcknowledgement},           // mutant: guard.acknowledgement
 	{name: "consent", objects: guardConsent},                           // mutant: guard.consent
 }
@@ -65,12 +66,7 @@ func (s *parse) guard(raw Reading) (Reading, []string) {
 	if raw.Class == Unclear {
 		return raw, nil
 	}
-	var a *analysis
-	if raw.Class == Confirm || raw.Class == Unrelated {
-		a = s.analysis()
-	} else {
-		a = &analysis{prepared: s.prepared, own: s.prepared.Own, offers: len(s.offers)}
-	}
+	a := s.analysis()
 	var names []string
 	for _, g := range guards {
 		applies := raw.Class == Confirm || g.any && raw.Class != Unrelated || g.stray && raw.Class == Unrelated
@@ -570,6 +566,24 @@ func guardNoAndYes(a *analysis) bool {
 	}
 	for _, it := range a.items[1:] {
 		if it.kind == kindAssent {
+			return true
+		}
+	}
+	return false
+}
+
+// guardYesToAnother: a no first, and then a yes to or for something: the no may
+// as well be for another, so that it closes nothing.
+func guardYesToAnother(a *analysis) bool {
+	if !guardNoAndYes(a) {
+		return false
+	}
+	for _, it := range a.items[1:] {
+		if it.kind != kindAssent || it.to >= len(a.tokens) || a.tokens[it.to].start {
+			continue
+		}
+		switch a.tokens[it.to].text {
+		case "for", "to":
 			return true
 		}
 	}

@@ -59,6 +59,9 @@ func (k kind) consents() bool {
 // languages in the order in which ties are broken.
 var languages = [...]string{"en", "es", "fr", "de", "pt", "it", "nl", "hi", "zh", "ja"}
 
+// languagePT is the index of Portuguese.
+const languagePT = 4
+
 // entry is what a language knows of a word or phrase: its kind, the families
 // of actions that it may name, or both ("cancel").
 type entry struct {

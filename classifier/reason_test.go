@@ -141,6 +141,10 @@ func TestGuard_NoAndYes(t *testing.T) {
 			t.Errorf("%q: %v, want %v", text, got.Class, want)
 		}
 	}
+	objects(t, "yes-to-another", payAcme, "no wrong person, yes for lunch", "no, yes i am sure")
+	if got, _ := runGuards(mustSay(Decline), Prepare(NewWords("no wrong person, yes for lunch")), labels(t, payAcme)); got.Class != Unclear {
+		t.Errorf("a no to somebody else is %v", got.Class)
+	}
 	if got, _ := runGuards(mustSay(Decline), Prepare(NewWords("no yes i'm sure, don't")), labels(t, payAcme)); got.Class != Decline {
 		t.Errorf("a no that is sure of itself became %v", got.Class)
 	}
