@@ -389,7 +389,8 @@ var floorDetail = map[Reason]string{
 const MaxBundleParts = 10
 
 // decideBundle decides every part as if it stood alone and answers with the
-// strictest, the earliest among equals. A said intent or a standing permission
+// strictest, the earliest among equals; what the direct-send list lets through
+// speaks for all that is allowed. A said intent or a standing permission
 // covers one call, so neither counts inside a bundle.
 func decideBundle(op Operation, args map[string]any, turn Turn, policy *Policy) Decision {
 	parts, problem := bundleParts(op, args)
@@ -404,6 +405,9 @@ func decideBundle(op Operation, args map[string]any, turn Turn, policy *Policy) 
 		d.Detail = fmt.Sprintf("Part %d of the bundle: %s", i+1, d.Detail)
 		if i == 0 || d.Answer < strictest.Answer { // mutant: gate-bundle-strictest
 			strictest = d
+		}
+		if d.Answer == strictest.Answer && d.Reason == ReasonDirectSend { // mutant: gate-bundle-direct
+			strictest = d // the person's own word, which they can take back before it begins
 		}
 	}
 	return strictest

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/countersign/countersign/gate"
+	"github.com/countersign/countersign/people"
 	"github.com/countersign/countersign/said"
 )
 
@@ -215,9 +216,12 @@ func Commanded(accountID, personID string, in said.Intent) (Permission, error) {
 }
 
 // permissionsIn fills in what the person lets happen without a question. A run without an owner's authority has none of
-// it: the words are an owner's, and so must be the run.
+// it: the words are an owner's, and so must be the run. Nor has a suspended owner.
 func (f Facts) permissionsIn(turn gate.Turn, op gate.Operation, policy *gate.Policy) gate.Turn {
 	if turn.Tier != gate.TierOwner { // mutant: permissions.owner
+		return turn
+	}
+	if f.Person.State != people.Active { // mutant: permissions.active
 		return turn
 	}
 	var granted, standing []said.Granted

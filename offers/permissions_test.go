@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/countersign/countersign/gate"
+	"github.com/countersign/countersign/people"
 	"github.com/countersign/countersign/said"
 )
 
@@ -27,7 +28,7 @@ func TestPermissionsNeedAnOwnersRun(t *testing.T) {
 	}
 	once := standingSend("dana@example.test")
 	once.ID, once.How, once.Standing, once.MaxCalls, once.Window = "o", Once, false, 1, said.DefaultWindow
-	f := Facts{Now: once.GivenAt.Add(time.Minute), Permissions: []Permission{standingSend("dana@example.test"), once}}
+	f := Facts{Now: once.GivenAt.Add(time.Minute), Person: people.Person{State: people.Active}, Permissions: []Permission{standingSend("dana@example.test"), once}}
 	op := gate.Operation{Kind: gate.KindToolCall, Tool: "email.send", Args: []byte(`{"body":"b","subject":"s","to":["dana@example.test"]}`)}
 	for _, tier := range []string{gate.TierPaired, "", "admin"} {
 		if got := f.permissionsIn(gate.Turn{Tier: tier}, op, policy); len(got.DirectSend) > 0 || got.SaidIntent != nil || got.StandingPermission != nil {
@@ -38,6 +39,11 @@ func TestPermissionsNeedAnOwnersRun(t *testing.T) {
 	if !slices.Equal(got.DirectSend, []string{"dana@example.test"}) || got.SaidIntent == nil || got.SaidIntent.ID != "o" || got.StandingPermission != nil {
 		t.Errorf("%+v", got)
 	}
+	f.Person.State = people.Suspended
+	if got := f.permissionsIn(gate.Turn{Tier: gate.TierOwner}, op, policy); len(got.DirectSend) > 0 || got.SaidIntent != nil {
+		t.Errorf("suspended: %+v", got)
+	}
+	f.Person.State = people.Active
 	f.Barred = []string{"d", "o"}
 	if got := f.permissionsIn(gate.Turn{Tier: gate.TierOwner}, op, policy); len(got.DirectSend) > 0 || got.SaidIntent != nil {
 		t.Errorf("barred: %+v", got)

@@ -351,6 +351,11 @@ func (s *Store) CloseByReply(ctx context.Context, c offers.CloseRequest) (offers
 		if o, err = th.closed(ctx, c.Offer.ID, c.State, offers.LedgerBody{Message: c.MessageID, Reading: c.Closer.Reading, P: c.Closer.P}); err != nil {
 			return err
 		}
+		if c.State == offers.Declined { // mutant: postgres.decline-takes-back
+			if err := th.takeBack(ctx, c.MessageID); err != nil {
+				return err
+			}
+		}
 		if c.Tell != nil {
 			if err := th.event(offers.MessageReceived, *c.Tell); err != nil {
 				return err
@@ -456,6 +461,8 @@ const begin = `UPDATE operations x SET state = 'running', begun_at = $4, begun_b
     AND (x.approved_at IS NULL OR x.approved_at + $6::interval > cs_now())    -- mutant: begin.deadline
     AND x.tool <> 'permission.grant'                                          -- mutant: begin.service
     AND NOT EXISTS (SELECT 1 FROM permissions g WHERE g.id = x.permission_id AND g.revoked_at IS NOT NULL) -- mutant: begin.permission
+    AND NOT (x.reason = 'DIRECT_SEND' AND EXISTS (SELECT 1 FROM permissions g WHERE g.account_id = x.account_id AND g.person_id = x.person_id
+      AND g.how = 'direct' AND g.revoked_at >= x.created_at))                 -- mutant: begin.direct
     AND p.state = 'active'                                                    -- mutant: begin.active
     AND p.tier = ANY($7)                                                      -- mutant: begin.tier`
 

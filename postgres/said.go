@@ -131,13 +131,25 @@ const ground = `SELECT a.asking_is_approving, a.standing_by_text
 	AND m.number = (SELECT messages FROM threads WHERE person_id = $1) -- mutant: ground.newest
 	`
 
+// takeBack ends the one-offs that were asked for before a message.
+func (th *thread) takeBack(ctx context.Context, messageID string) error {
+	_, err := th.tx.Exec(ctx, `UPDATE permissions SET revoked_at = $2, revoked_by = $3 WHERE person_id = $1 AND how = 'once' AND revoked_at IS NULL
+			AND (SELECT number FROM messages WHERE id = message_id) < (SELECT number FROM messages WHERE id = $4) -- mutant: taken.earlier
+			`, th.personID, th.now, offers.RevokedByTaken, messageID)
+	return err
+}
+
+// endAll ends every permission of somebody who wants no text any more: there is no way left to tell or to ask them.
+func (th *thread) endAll(ctx context.Context) error {
+	_, err := th.tx.Exec(ctx, `UPDATE permissions SET revoked_at = $2, revoked_by = $3 WHERE person_id = $1 AND revoked_at IS NULL`,
+		th.personID, th.now, offers.RevokedByText)
+	return err
+}
+
 // asked turns what a message asks for into permissions, and into the offers of those that need a yes of their own.
 func (th *thread) asked(ctx context.Context, p offers.PassRequest) error {
 	if p.TakesBack {
-		_, err := th.tx.Exec(ctx, `UPDATE permissions SET revoked_at = $2, revoked_by = $3 WHERE person_id = $1 AND how = 'once' AND revoked_at IS NULL
-			AND (SELECT number FROM messages WHERE id = message_id) < (SELECT number FROM messages WHERE id = $4) -- mutant: taken.earlier
-			`, th.personID, th.now, offers.RevokedByTaken, p.MessageID)
-		if err != nil {
+		if err := th.takeBack(ctx, p.MessageID); err != nil {
 			return err
 		}
 	}

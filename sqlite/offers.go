@@ -340,6 +340,11 @@ func (s *Store) CloseByReply(ctx context.Context, c offers.CloseRequest) (offers
 		if o, err = th.closed(c.Offer.ID, c.State, offers.LedgerBody{Message: c.MessageID, Reading: c.Closer.Reading, P: c.Closer.P}); err != nil {
 			return err
 		}
+		if c.State == offers.Declined { // mutant: sqlite.decline-takes-back
+			if err := th.takeBack(c.MessageID); err != nil {
+				return err
+			}
+		}
 		if c.Tell != nil {
 			if err := th.event(offers.MessageReceived, *c.Tell); err != nil {
 				return err
@@ -446,6 +451,8 @@ const begin = `UPDATE operations AS x SET state = 'running', begun_at = ?4, begu
     AND (x.approved_at IS NULL OR x.approved_at + ?6 > ?4)          -- mutant: begin.deadline
     AND x.tool <> 'permission.grant'                                -- mutant: begin.service
     AND NOT EXISTS (SELECT 1 FROM permissions g WHERE g.id = x.permission_id AND g.revoked_at IS NOT NULL) -- mutant: begin.permission
+    AND NOT (x.reason = 'DIRECT_SEND' AND EXISTS (SELECT 1 FROM permissions g WHERE g.account_id = x.account_id AND g.person_id = x.person_id
+      AND g.how = 'direct' AND g.revoked_at >= x.created_at))       -- mutant: begin.direct
     AND p.state = 'active'                                          -- mutant: begin.active
     AND p.tier IN (SELECT value FROM json_each(?7))                 -- mutant: begin.tier`
 

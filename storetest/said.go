@@ -343,6 +343,46 @@ func saidTests(t *testing.T, open Open) {
 		w.allowed(w.emails(before.RunID, "dana@example.test"), gate.ReasonSaidIntent)
 		w.asked(w.emails(before.RunID, "dana@example.test"), gate.ReasonFloorSendOutside)
 	})
+	t.Run("TakenBackByANoToAnOffer", func(t *testing.T) {
+		w := newPermitted(t, open)
+		m := w.asks(w.owner, once("Dana"))
+		op := w.emails(m.RunID, "dana@example.test")
+		w.allowed(op, gate.ReasonSaidIntent)
+		o := w.shown(w.owner)
+		w.Advance(MinRead)
+		_, err := w.Store.CloseByReply(w.ctx, no(o, w.says(w.owner, "no, don't"), offers.Declined))
+		w.must(err)
+		if p := w.only(w.owner); !p.Revoked || p.RevokedBy != offers.RevokedByTaken {
+			t.Errorf("permission %+v", p)
+		}
+		w.wantErr(w.begins(op), offers.ErrNotApproved)
+	})
+	t.Run("StopEndsAll", func(t *testing.T) {
+		w := newPermitted(t, open)
+		theirs := w.person(gate.TierOwner)
+		w.asks(theirs, once("Dana"))
+		m := w.asks(w.owner, once("Dana"))
+		op := w.emails(m.RunID, "dana@example.test")
+		w.allowed(op, gate.ReasonSaidIntent)
+		p, err := offers.Commanded(people.DefaultAccount, w.owner.ID, standing("sam@example.test"))
+		w.must(err)
+		_, err = w.Store.Grant(w.ctx, p)
+		w.must(err)
+		direct := w.emails(m.RunID, "sam@example.test")
+		w.allowed(direct, gate.ReasonDirectSend)
+		w.optOut(w.owner)
+		for _, p := range w.has(w.owner) {
+			if !p.Revoked || p.RevokedBy != offers.RevokedByText {
+				t.Errorf("permission %+v", p)
+			}
+		}
+		for _, op := range []offers.Operation{op, direct} {
+			w.wantErr(w.begins(op), offers.ErrNotApproved)
+		}
+		if w.only(theirs).Revoked {
+			t.Error("another person's permission is revoked")
+		}
+	})
 	t.Run("Spending", func(t *testing.T) { spendTests(newPermitted(t, open)) })
 	t.Run("Invariant04_TwoReplicasSpendOneOneOff", func(t *testing.T) {
 		w := newPermitted(t, open)
@@ -477,9 +517,24 @@ func directTests(t *testing.T, open Open) {
 	t.Run("Invariant02_Revoked", func(t *testing.T) {
 		w := newPermitted(t, open)
 		p := listed(w, time.Time{}, "dana@example.test")
+		op := w.emails(w.fresh(w.owner), "dana@example.test")
+		bundle := w.does(w.fresh(w.owner), "bundle", `{"parts":[{"tool":"tasks.add","args":{"title":"a"}},{"tool":"email.send","args":`+emailTo("dana@example.test")+`}]}`)
+		for _, op := range []offers.Operation{op, bundle} {
+			w.allowed(op, gate.ReasonDirectSend)
+		}
 		_, err := w.Store.Revoke(w.ctx, people.DefaultAccount, p.ID)
 		w.must(err)
 		w.asked(w.emails(w.fresh(w.owner), "dana@example.test"), gate.ReasonFloorSendOutside)
+		// What was allowed by it and has not begun does not begin any more.
+		for _, op := range []offers.Operation{op, bundle} {
+			w.wantErr(w.begins(op), offers.ErrNotApproved)
+		}
+		// What another entry allows from now on does.
+		w.Advance(time.Second)
+		listed(w, time.Time{}, "sam@example.test")
+		op = w.emails(w.fresh(w.owner), "sam@example.test")
+		w.allowed(op, gate.ReasonDirectSend)
+		w.must(w.begins(op))
 	})
 	t.Run("Invariant02_Expired", func(t *testing.T) {
 		w := newPermitted(t, open)
