@@ -50,6 +50,19 @@ func TestPermissionsNeedAnOwnersRun(t *testing.T) {
 	}
 }
 
+// A recipient that no database could be asked for is nobody's own address.
+func TestReachesLeavesOutWhatCannotBeAnAddress(t *testing.T) {
+	policy, err := gate.Sample()
+	if err != nil {
+		t.Fatal(err)
+	}
+	op := gate.Operation{Kind: gate.KindToolCall, Tool: "email.send", Args: []byte(`{"body":"b","subject":"s","to":["dana@example.test\u0000","Dana@example.test"]}`)}
+	got := NewService(nil, policy, nil).Reaches(op)
+	if !slices.Equal(got, []string{"Dana@example.test", "dana@example.test"}) {
+		t.Errorf("%q", got)
+	}
+}
+
 func TestCommanded(t *testing.T) {
 	for name, c := range map[string]struct {
 		in   said.Intent

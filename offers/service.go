@@ -104,7 +104,7 @@ func (s *Service) Reaches(op gate.Operation) []string {
 	var out []string
 	for _, r := range s.policy.Recipients(op) {
 		for _, a := range []string{r.Given, r.Address} {
-			if a != "" && !slices.Contains(out, a) {
+			if a != "" && !strings.ContainsRune(a, 0) && !slices.Contains(out, a) { // no address has one, nor does every database take it
 				out = append(out, a)
 			}
 		}
