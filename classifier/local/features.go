@@ -951,8 +951,8 @@ func (x *extractor) rolesOf(details []classifier.TokenDetail) {
 	if consent && unaccounted == 0 && cues == 0 {
 		count("all accounted", 1)
 		// What the guards would let through is a yes more often than its words alone
-		// tell: the weight may grow three times as fast as that of a word.
-		x.add(tKindWord, 3, hashString("accounted"))
+		// tell: the weight may grow six times as fast as that of a word.
+		x.add(tKindWord, 6, hashString("accounted"))
 		x.because(tKindWord, "all accounted")
 	}
 }
