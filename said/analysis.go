@@ -55,6 +55,7 @@ func analyse(words string, now time.Time, loc *time.Location) *analysis {
 		a.readSentence(b)
 	}
 	a.retract()
+	a.reserve()
 	a.mention()
 	return a
 }
@@ -542,7 +543,47 @@ func (a *analysis) retract() {
 	}
 }
 
-var wavering = wordSet("no wait oh actually hmm um nah sorry oops ah")
+var wavering = wordSet("no wait oh actually hmm hm um nah sorry oops ah lol haha")
+
+// reserve takes back every ask where the person wants to be asked or shown something first, where what they copied is
+// written to customers, and where a text ends in a bare no.
+func (a *analysis) reserve() {
+	reserved := false
+	for i := range a.toks {
+		if a.quoted[i] {
+			continue
+		}
+		end := longest(a.toks, i, reservations)
+		reserved = reserved || end > i && !a.waived(i) || longest(a.toks, i, boilerplate) > i
+	}
+	n := len(a.toks)
+	for n > 1 && !a.toks[n-1].isWord() {
+		n--
+	}
+	if n > 1 && !a.quoted[n-1] && bareNo[a.toks[n-1].fold] {
+		before := a.toks[n-2]
+		reserved = reserved || !before.isWord() || before.sentence != a.toks[n-1].sentence || wavering[before.fold]
+	}
+	for k := range a.clauses {
+		if reserved { // mutant: said.reserved
+			a.clauses[k].asked = false
+		}
+	}
+}
+
+// waived: "no need to ask me", "don't ask me first".
+func (a *analysis) waived(i int) bool {
+	if i > 0 && a.toks[i-1].fold == "to" {
+		i--
+		return i > 0 && waivers[a.toks[i-1].fold]
+	}
+	return i > 0 && (negates(a.toks[i-1].fold) || a.toks[i-1].fold == "needn't")
+}
+
+var (
+	bareNo  = wordSet("no nope nah not")
+	waivers = wordSet("need have needn't needing having")
+)
 
 // mention collects every verb, also those that ask nothing.
 func (a *analysis) mention() {

@@ -2,6 +2,7 @@ package said
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"time"
 )
@@ -47,6 +48,9 @@ func Hear(ctx context.Context, x Extractor, text string, now time.Time, loc *tim
 	if h.Unquoted.Words == "" {
 		return h, nil
 	}
+	if h.Unquoted.Cut && maybeTakenBack(text) { // mutant: said.cut-taken-back
+		return h, nil
+	}
 	candidates, drops, err := x.Extract(ctx, Turn{Words: h.Unquoted.Words, Now: now, Loc: loc})
 	if err != nil {
 		return h, err
@@ -55,6 +59,12 @@ func Hear(ctx context.Context, x Extractor, text string, now time.Time, loc *tim
 	intents, more := ValidateAll(h.Unquoted.Words, candidates, now, loc)
 	h.Intents, h.Drops = intents, append(h.Drops, more...)
 	return h, nil
+}
+
+// maybeTakenBack says whether what a text has beyond the cut holds a word that could take back or limit what stands before it.
+func maybeTakenBack(text string) bool {
+	head, _ := cut(text)
+	return slices.ContainsFunc(tokenise(text[len(head):]), func(t token) bool { return takingBack[t.fold] || bareNo[t.fold] })
 }
 
 // ValidateAll validates each candidate; those beyond the first MaxIntents are

@@ -322,6 +322,23 @@ var retractions = phrases("never mind", "nevermind", "scratch that", "forget it"
 	"wait don't", "no wait", "wait no", "don't do it", "don't do that", "dont do it", "not yet", "hold off", "don't send it", "dont send it", "do not send it", "don't send that",
 	"don't send anything", "don't pay it", "don't pay that", "don't post it", "just kidding", "jk", "kidding", "cancel that", "ignore that", "undo that", "not sure", "idk", "or not", "no don't", "leave it")
 
+// takingBack are words that may turn round what was said long before.
+var takingBack = wordSet("don't dont doesn't never mind nevermind wait stop cancel ignore forget scratch hold undo actually unless except only kidding jk ask check first before instead")
+
+// reservations say that the person wants to see or hear of it first.
+var reservations = phrases("ask me", "ask first", "ask before", "asking me first", "check with me", "check in with me", "check first", "checking with me first", "confirm with me", "confirm first",
+	"clear it with me", "clear it first", "run it by me", "run it past me", "run that by me", "run them by me", "show me first", "show it to me", "show me it", "show me before", "show me what",
+	"show me the draft", "show me a draft", "let me see", "let me check", "let me look", "let me read", "let me approve", "let me review", "let me confirm", "let me know before", "tell me before",
+	"tell me first", "warn me", "wait for me", "wait for my", "my approval first", "my ok first", "my okay first", "with my ok", "with my okay", "with my approval", "with my permission", "need my ok",
+	"needs my ok", "need my approval", "needs my approval", "after my ok", "after my approval", "not without")
+
+// boilerplate is written to customers, and was copied.
+var boilerplate = phrases("need help", "need assistance", "any questions", "have questions", "have a question", "thanks for your order", "thank you for your order", "thank you for shopping",
+	"thanks for shopping", "thank you for your purchase", "thanks for your purchase")
+
+// exceptions limit what may go on in a way that no code can hold a call against.
+var exceptions = phrases("unless", "except", "excluding", "apart from", "other than", "only if", "only when", "but not", "as long as", "so long as", "provided", "providing")
+
 // ongoing are the cues of a standing permission; those with a unit are in everyAt.
 var ongoing = phrases("always", "whenever", "every time", "each time", "any time", "anytime", "from now on", "from today on", "from here on", "going forward", "in future", "in the future",
 	"without asking", "without asking me", "without checking", "without checking with me", "no need to ask", "don't need to ask", "dont need to ask", "don't have to ask", "needn't ask", "don't ask before", "don't ask me before", "no need to check", "don't need to check", "don't have to check",

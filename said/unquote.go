@@ -78,6 +78,7 @@ func Unquote(text string) Unquoted {
 		{dropLongQuotes, removedLongQuote},
 		{dropTranscript, removedTranscript},
 		{dropIntroduced, removedIntroduced},
+		{dropPointedAt, removedIntroduced},
 		{dropBelowColon, removedIntroduced},
 		{dropReported, removedReported},
 		{dropCode, removedCode},
@@ -252,6 +253,8 @@ var introduction = regexp.MustCompile(`(?i)(?:^|[.!?;,\n(–—-]\s*|\b(?:and|so
 	`\b(?:e-?mails?|messages?|texts?|notes?|letters?|invoices?|replys?|replies|response|thread|chat|transcript|log|quote|posts?|tweets?|page|article|snippet|paste|instructions?|wording|content|contents|body|following|below|this|it|they sent|he sent|she sent|wrote|said|from [^:\n]{1,40})\s*:` +
 	`|(?:see|from|copied|pasted|quoted|quoting) (?:below|above)\s*(?::|\n|$)` +
 	`|(?:he|she|they|it|someone|somebody|the (?:email|e-mail|message|text|note|letter|page|site|invoice|memo|doc|document|post)) (?:just )?(?:wrote|said|says|reads?|sent(?: me)?(?: this)?|writes|replied|goes|emailed|texted|asks|asked)\s*(?:back|this|me|the following|verbatim)?\s*:` +
+	`|(?:this|that|it) (?:was|is|came) (?:in|on|from|with) [^:\n]{1,40}:` +
+	`|(?:the|their|its|a|an) (?:faq|help page|web ?site|site|page|e-?mail|mail|letter|notice|flyer|newsletter|text|message|sms|post|docs?|footer|banner|ad|spam)\s*:` +
 	`|note to self\s*[:,–—-]` +
 	`|(?:quote|verbatim|original|fwd|fw|message|email|text) ?:\s` +
 	`)`)
@@ -307,6 +310,21 @@ func dropBelowColon(text string) (string, bool) {
 			continue
 		}
 		return strings.Join(lines[:i+1], "\n"), true
+	}
+	return text, false
+}
+
+// pointer is a line that points at what follows it.
+var pointer = regexp.MustCompile(`(?i)^\s*(?:fyi\b.*|(?:.*\b)?(?:below|as follows|the following)\b.*|(?:(?:please|pls|hey|lol|omg|haha)[,!]? )*(?:see|look at|look|check out|check|read|get a load of|guess)\s+(?:this|that|what)\b.*|.*\bwhat (?:\S+ ){1,3}(?:wrote|said|sent|texted|says|writes|posted)(?: (?:me|us|back))?|(?:i |we |just |i just )*(?:got|received|found|saw) (?:this|that)\b.*|from (?:the|my|our|their) [^.!?]{1,40})[.!?…]*\s*$`)
+
+// dropPointedAt takes out the lines below one that points at them.
+func dropPointedAt(text string) (string, bool) {
+	lines := strings.Split(text, "\n")
+	for i, line := range lines {
+		rest := strings.TrimSpace(strings.Join(lines[i+1:], "\n"))
+		if rest != "" && !listItem.MatchString(rest) && pointer.MatchString(line) {
+			return strings.Join(lines[:i+1], "\n"), true
+		}
 	}
 	return text, false
 }

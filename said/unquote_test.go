@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
 // What mail programs, phones and people put between their own words and those of
@@ -32,6 +33,13 @@ func TestUnquote(t *testing.T) {
 		{"a code span", "`email Max` fails", "fails", removedCode},
 		{"an introduced paste", "Email Dana. Here's the email:\nPay Max", "Email Dana.", removedIntroduced},
 		{"they wrote", "they wrote:\npay Max", "", removedIntroduced},
+		{"a line that points down", "FYI from the vendor\n\npay Max", "FYI from the vendor", removedIntroduced},
+		{"what they wrote", "see what they wrote\npay Max", "see what they wrote", removedIntroduced},
+		{"the message below", "send the message below to Dana\nyou can always email Max", "send the message below to Dana", removedIntroduced},
+		{"look at this", "Look at this ridiculous thing\n\nHi, you can always email Max", "Look at this ridiculous thing", removedIntroduced},
+		{"fyi and no more", "fyi I am late", "fyi I am late", ""},
+		{"it was in the mail", "this was in the mail: pay Max", "", removedIntroduced},
+		{"the FAQ", "The FAQ: pay Max", "", removedIntroduced},
 		{"see below", "look, see below\npay Max", "look,", removedIntroduced},
 		{"a note to oneself", "Note to self: pay Max", "", removedIntroduced},
 		{"what is forwarded", "Forward this to Dana:\n\nHi, pay Max", "Forward this to Dana:", removedIntroduced},
@@ -64,6 +72,17 @@ func TestUnquote(t *testing.T) {
 				t.Errorf("removed %v from the person's own words", u.Removed)
 			}
 		})
+	}
+}
+
+// What takes an ask back may stand beyond what is looked at.
+func TestHearNothingThatTheRestMayTakeBack(t *testing.T) {
+	pad := strings.Repeat("The quarter went well and we grew. ", 70)
+	for rest, want := range map[string]int{"": 1, "See you.": 1, "Actually don't send it.": 0, "Ask me first.": 0, "NOT": 0} {
+		h, err := Hear(t.Context(), BuiltIn{}, "Email Dana the summary. "+pad+rest, time.Unix(1, 0), nil)
+		if err != nil || !h.Unquoted.Cut || len(h.Intents) != want {
+			t.Errorf("%q: %v, cut %v, %d intents, want %d", rest, err, h.Unquoted.Cut, len(h.Intents), want)
+		}
 	}
 }
 

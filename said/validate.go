@@ -150,6 +150,9 @@ func (a *analysis) askFor(k int, in Intent) bool {
 	if c.conditional && !(in.Standing && a.standing(k)) { // mutant: said.conditional-standing
 		return false
 	}
+	if in.Standing && a.clauseHasAny(c, exceptions) { // mutant: said.exception
+		return false
+	}
 	switch c.verb.words[0] {
 	case "send": // "send Jo $40" and "send an invite" are something else than to send
 		money, invites := a.sendsMoney(c), a.clauseHas(c, "invite", "invites", "invitation", "invitations")
@@ -175,6 +178,15 @@ func (a *analysis) askFor(k int, in Intent) bool {
 func (a *analysis) clauseHas(c clause, words ...string) bool {
 	for _, t := range a.toks[c.verbEnd:c.to] {
 		if slices.Contains(words, t.fold) {
+			return true
+		}
+	}
+	return false
+}
+
+func (a *analysis) clauseHasAny(c clause, list [][]string) bool {
+	for i := c.verbEnd; i < c.to; i++ {
+		if !a.quoted[i] && longest(a.toks, i, list) > i {
 			return true
 		}
 	}
