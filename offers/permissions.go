@@ -96,10 +96,6 @@ type Permissions interface {
 	// RemoveOwnAddress takes one away. Errors: ErrNotFound.
 	RemoveOwnAddress(ctx context.Context, accountID, address string) error
 
-	// SetStandingByText says what becomes of a standing permission that is asked for by text: StandingAsk or StandingDirect.
-	// Errors: people.ErrNoAccount.
-	SetStandingByText(ctx context.Context, accountID, mode string) error
-
 	// PermissionsOf lists an account's permissions, revoked and expired ones too, by person and number. An empty person
 	// is everybody.
 	PermissionsOf(ctx context.Context, accountID, personID string) ([]Permission, error)
@@ -244,6 +240,25 @@ func (f Facts) permissionsIn(turn gate.Turn, op gate.Operation, policy *gate.Pol
 	turn.SaidIntent = grantOf(said.Match(granted, call, f.Now), call)
 	turn.StandingPermission = grantOf(said.Match(standing, call, f.Now), call)
 	return turn
+}
+
+// PlanOf asks decide until its answer rests on no permission that cannot be spent. What it rests on then is spent: spend takes
+// one call from a permission of that id, and says false where it does not count any more.
+func PlanOf(f Facts, decide func(Facts) (Plan, error), spend func(id string) (bool, error)) (Plan, error) {
+	for {
+		plan, err := decide(f)
+		id := plan.Decision.Grant
+		if err != nil || plan.Decision.Answer != gate.Allow || id == "" {
+			return plan, err
+		}
+		if ok, err := spend(id); ok || err != nil {
+			return plan, err
+		}
+		if len(f.Barred) > len(f.Permissions) {
+			return plan, fmt.Errorf("permission %s cannot be spent, and was taken again", id)
+		}
+		f.Barred = append(f.Barred, id)
+	}
 }
 
 func grantOf(g *said.Granted, call said.Call) *gate.Grant {

@@ -23,7 +23,8 @@ type Phones interface {
 	CancelSettling(ctx context.Context, messageID, personID string, receipt func(Offer) string) (int, error)
 	// Choose decides a message that picks one of several live offers by its number: the others wait in the queue again, and
 	// the chosen one is shown once more, alone, so that the yes that follows is a yes to it. The number is that of the list
-	// that was texted last, was accepted by the provider before the message came, and names those offers that are live now. Errors: *Refusal (decided before; not listed), and then nothing has changed.
+	// that was texted last, was accepted by the provider before the message came, and names those offers that are live now.
+	// Errors: *Refusal (decided before; not listed), and then nothing has changed.
 	Choose(ctx context.Context, c ChooseRequest) error
 	// Ended lists the person's offers that have ended and may still have been on the screen within CrossWindow before the
 	// newest ask of this one, newest end first: what a yes that crossed with that ask may have been meant for.

@@ -215,7 +215,7 @@ func (f Facts) Turn() gate.Turn {
 	return gate.Turn{
 		Now: f.Now, Tier: f.tier(), Tainted: f.Run.Tainted, Interactive: f.Run.Interactive && f.Reachable,
 		PersonBound: f.Reachable, ShortForm: f.Run.Cause.Offer, OwnAddresses: f.OwnAddresses,
-		AskingIsApproving: f.AskingIsApproves,
+		AskingIsApproving: f.AskingIsApproving,
 	}
 }
 

@@ -92,19 +92,19 @@ type Proposal struct {
 
 // Facts are what the gate's turn and the shown text are made of, read under the person's lock.
 type Facts struct {
-	Now              time.Time
-	OperationID      string
-	Run              Run
-	Person           people.Person
-	Reachable        bool           // active, with a bound address
-	Address          people.Address // where an ask would be shown
-	OurNumber        people.Address
-	OwnAddresses     []string // those of Reaches that are the account's: bound ones and those of its own list
-	AskingIsApproves bool
-	Permissions      []Permission      // the person's, granted and neither revoked nor expired
-	Barred           []string          // ids of permissions that could not be spent
-	Names            map[string]string // of Reaches those that exactly one contact has, by that contact's name
-	Superseded       *Offer
+	Now               time.Time
+	OperationID       string
+	Run               Run
+	Person            people.Person
+	Reachable         bool           // active, with a bound address
+	Address           people.Address // where an ask would be shown
+	OurNumber         people.Address
+	OwnAddresses      []string // those of Reaches that are the account's: bound ones and those of its own list
+	AskingIsApproving bool
+	Permissions       []Permission      // the person's, granted and neither revoked nor expired
+	Barred            []string          // ids of permissions that could not be spent
+	Names             map[string]string // of Reaches those that exactly one contact has, by that contact's name
+	Superseded        *Offer
 }
 
 // Plan is what is to be stored. Offer is set if, and only if, the decision is to ask.
@@ -289,7 +289,7 @@ type PassRequest struct {
 	// Asked is what the message asks for in the person's own words. It becomes permissions in the same transaction, where
 	// the person is an active owner and the message the newest of theirs.
 	Asked []said.Intent
-	// TakesBack ends what the person's earlier messages asked for once and nothing has used.
+	// TakesBack ends what the person's earlier messages asked for once: what has not begun does not begin.
 	TakesBack bool
 }
 

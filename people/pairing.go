@@ -269,6 +269,8 @@ type AccountStore interface {
 	Accounts(ctx context.Context) ([]Account, error)
 	// SetAskingIsApproving changes whether a call that the person has asked for needs no yes. Errors: ErrNoAccount.
 	SetAskingIsApproving(ctx context.Context, id string, on bool) error
+	// SetStandingByText says what becomes of a standing permission that is asked for by text. Errors: ErrNoAccount.
+	SetStandingByText(ctx context.Context, id, mode string) error
 	// GiveNumber makes the strangers who write to a number of ours this account's, from now on. Errors: ErrNoAccount.
 	GiveNumber(ctx context.Context, id string, our Address) error
 }

@@ -40,9 +40,19 @@ func (s *Store) Accounts(ctx context.Context) ([]people.Account, error) {
 
 // SetAskingIsApproving implements [people.AccountStore].
 func (s *Store) SetAskingIsApproving(ctx context.Context, id string, on bool) error {
-	tag, err := s.pool.Exec(ctx, `UPDATE accounts SET asking_is_approving = $2 WHERE id = $1`, id, on)
+	return s.setAccount(ctx, `UPDATE accounts SET asking_is_approving = $2 WHERE id = $1`, id, on)
+}
+
+// SetStandingByText implements [people.AccountStore].
+func (s *Store) SetStandingByText(ctx context.Context, id, mode string) error {
+	return s.setAccount(ctx, `UPDATE accounts SET standing_by_text = $2 WHERE id = $1`, id, mode)
+}
+
+// setAccount changes one account.
+func (s *Store) setAccount(ctx context.Context, query, id string, value any) error {
+	tag, err := s.pool.Exec(ctx, query, id, value)
 	if err == nil && tag.RowsAffected() == 0 {
-		return people.ErrNoAccount
+		err = people.ErrNoAccount
 	}
 	if err != nil {
 		return fmt.Errorf("set account: %w", err)

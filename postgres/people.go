@@ -29,6 +29,10 @@ func (s *Store) AddPerson(ctx context.Context, p people.Person) error {
 
 // People implements [people.Store].
 func (s *Store) People(ctx context.Context, accountID string) ([]people.Person, error) {
+	lost, err := s.unbindings(ctx, accountID) // first: while rows are open they hold a connection
+	if err != nil {
+		return nil, fmt.Errorf("people: %w", err)
+	}
 	rows, err := s.pool.Query(ctx, `SELECT p.id, p.name, p.tier, p.state, p.created_at, coalesce(a.address, ''), coalesce(a.our_number, '')
 		FROM people p LEFT JOIN addresses a ON a.person_id = p.id
 		WHERE p.account_id = $1 ORDER BY p.created_at, p.id, a.bound_at`, accountID)
@@ -36,10 +40,6 @@ func (s *Store) People(ctx context.Context, accountID string) ([]people.Person, 
 		return nil, fmt.Errorf("people: %w", err)
 	}
 	defer rows.Close()
-	lost, err := s.unbindings(ctx, accountID)
-	if err != nil {
-		return nil, fmt.Errorf("people: %w", err)
-	}
 	var out []people.Person
 	for rows.Next() {
 		p := people.Person{AccountID: accountID}

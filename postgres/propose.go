@@ -82,7 +82,7 @@ func (s *Store) propose(ctx context.Context, tx pgx.Tx, opID string, p offers.Pr
 		}
 		f.Superseded = &old
 	}
-	plan, err := th.planned(ctx, f, decide)
+	plan, err := offers.PlanOf(f, decide, func(id string) (bool, error) { return th.spend(ctx, id) })
 	if err != nil {
 		return err
 	}
@@ -147,7 +147,7 @@ func (th *thread) facts(ctx context.Context, f *offers.Facts, want people.Addres
 		return err
 	})
 	b.Queue(`SELECT asking_is_approving FROM accounts WHERE id = $1`, th.accountID).QueryRow(func(row pgx.Row) error {
-		return row.Scan(&f.AskingIsApproves)
+		return row.Scan(&f.AskingIsApproving)
 	})
 	f.Names = map[string]string{}
 	b.Queue(namesOf, th.accountID, reaches).Query(func(rows pgx.Rows) error {

@@ -9,10 +9,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/countersign/countersign/gate"
 	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/offers"
-	"github.com/countersign/countersign/people"
 )
 
 const permissionColumns = `id, account_id, person_id, number, how, granted, coalesce(budget, 0), used, used_at, valid_until,
@@ -69,24 +67,6 @@ func (th *thread) spend(ctx context.Context, id string) (bool, error) {
 		AND (valid_until IS NULL OR valid_until > cs_now())             -- mutant: spend.until
 		`, id, th.personID)
 	return tag.RowsAffected() == 1, err
-}
-
-// planned asks decide until the answer rests on no permission that cannot be spent. What it rests on then is spent.
-func (th *thread) planned(ctx context.Context, f offers.Facts, decide func(offers.Facts) (offers.Plan, error)) (offers.Plan, error) {
-	for {
-		plan, err := decide(f)
-		id := plan.Decision.Grant
-		if err != nil || plan.Decision.Answer != gate.Allow || id == "" {
-			return plan, err
-		}
-		if ok, err := th.spend(ctx, id); ok || err != nil {
-			return plan, err
-		}
-		if len(f.Barred) > len(f.Permissions) {
-			return plan, fmt.Errorf("permission %s cannot be spent, and was taken again", id)
-		}
-		f.Barred = append(f.Barred, id)
-	}
 }
 
 func (th *thread) nextPermission(ctx context.Context, number *int) error {
@@ -262,18 +242,6 @@ func (th *thread) grant(ctx context.Context, operationID string) error {
 		return err
 	}
 	return th.say(ctx, offers.TextReceipt, offers.PermissionReceipt(list[0]))
-}
-
-// SetStandingByText implements [offers.Permissions].
-func (s *Store) SetStandingByText(ctx context.Context, accountID, mode string) error {
-	tag, err := s.pool.Exec(ctx, `UPDATE accounts SET standing_by_text = $2 WHERE id = $1`, accountID, mode)
-	if err == nil && tag.RowsAffected() == 0 {
-		err = people.ErrNoAccount
-	}
-	if err != nil {
-		return fmt.Errorf("standing by text: %w", err)
-	}
-	return nil
 }
 
 // PermissionsOf implements [offers.Permissions].

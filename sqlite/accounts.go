@@ -52,21 +52,29 @@ func (s *Store) Accounts(ctx context.Context) ([]people.Account, error) {
 
 // SetAskingIsApproving implements [people.AccountStore].
 func (s *Store) SetAskingIsApproving(ctx context.Context, id string, on bool) error {
-	return s.write(ctx, func(q session, _ time.Time) error {
-		n, err := q.exec(`UPDATE accounts SET asking_is_approving = ?2 WHERE id = ?1`, id, on)
-		if err == nil && n == 0 {
-			err = people.ErrNoAccount
-		}
-		return err
-	})
+	return s.setAccount(ctx, `UPDATE accounts SET asking_is_approving = ?2 WHERE id = ?1`, id, on)
+}
+
+// SetStandingByText implements [people.AccountStore].
+func (s *Store) SetStandingByText(ctx context.Context, id, mode string) error {
+	return s.setAccount(ctx, `UPDATE accounts SET standing_by_text = ?2 WHERE id = ?1`, id, mode)
+}
+
+// setAccount changes one account.
+func (s *Store) setAccount(ctx context.Context, query, id string, value any) error {
+	n, err := s.change(ctx, query, id, value)
+	if err == nil && n == 0 {
+		err = people.ErrNoAccount
+	}
+	if err != nil {
+		return fmt.Errorf("set account: %w", err)
+	}
+	return nil
 }
 
 // GiveNumber implements [people.AccountStore].
 func (s *Store) GiveNumber(ctx context.Context, id string, our people.Address) error {
-	err := s.write(ctx, func(q session, _ time.Time) error {
-		_, err := q.exec(`INSERT INTO numbers (our_number, account_id) VALUES (?1, ?2) ON CONFLICT (our_number) DO UPDATE SET account_id = excluded.account_id`, string(our), id)
-		return err
-	})
+	_, err := s.change(ctx, `INSERT INTO numbers (our_number, account_id) VALUES (?1, ?2) ON CONFLICT (our_number) DO UPDATE SET account_id = excluded.account_id`, string(our), id)
 	if foreign(err) {
 		return people.ErrNoAccount
 	}

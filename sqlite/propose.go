@@ -74,7 +74,7 @@ func propose(q session, now time.Time, opID string, p offers.Proposal, decide fu
 		}
 		f.Superseded = &old
 	}
-	plan, err := th.planned(f, decide)
+	plan, err := offers.PlanOf(f, decide, th.spend)
 	if err != nil {
 		return err
 	}
@@ -123,7 +123,7 @@ func proposer(q session, p offers.Proposal) (personID string, run *offers.Run, e
 func (th *thread) facts(f *offers.Facts, want people.Address, reaches []string) error {
 	f.Person = people.Person{ID: th.personID, AccountID: th.accountID}
 	err := th.one(`SELECT p.name, p.tier, p.state, a.asking_is_approving FROM people p JOIN accounts a ON a.id = p.account_id WHERE p.id = ?1`,
-		[]any{th.personID}, &f.Person.Name, &f.Person.Tier, &f.Person.State, &f.AskingIsApproves)
+		[]any{th.personID}, &f.Person.Name, &f.Person.Tier, &f.Person.State, &f.AskingIsApproving)
 	if err != nil {
 		return err
 	}

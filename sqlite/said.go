@@ -8,10 +8,8 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/countersign/countersign/gate"
 	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/offers"
-	"github.com/countersign/countersign/people"
 )
 
 const permissionColumns = `id, account_id, person_id, number, how, granted, coalesce(budget, 0), used, used_at, valid_until,
@@ -63,28 +61,13 @@ func (th *thread) spend(id string) (bool, error) {
 	return n == 1, err
 }
 
-// planned asks decide until the answer rests on no permission that cannot be spent. What it rests on then is spent.
-func (th *thread) planned(f offers.Facts, decide func(offers.Facts) (offers.Plan, error)) (offers.Plan, error) {
-	for {
-		plan, err := decide(f)
-		id := plan.Decision.Grant
-		if err != nil || plan.Decision.Answer != gate.Allow || id == "" {
-			return plan, err
-		}
-		if ok, err := th.spend(id); ok || err != nil {
-			return plan, err
-		}
-		if len(f.Barred) > len(f.Permissions) {
-			return plan, fmt.Errorf("permission %s cannot be spent, and was taken again", id)
-		}
-		f.Barred = append(f.Barred, id)
-	}
+func (th *thread) nextPermission(number *int) error {
+	return th.one(`SELECT coalesce(max(number), 0) + 1 FROM permissions WHERE person_id = ?1`, []any{th.personID}, number)
 }
 
 // addPermission stores a permission under the person's next number.
 func (th *thread) addPermission(p offers.Permission) (offers.Permission, error) {
-	err := th.one(`SELECT coalesce(max(number), 0) + 1 FROM permissions WHERE person_id = ?1`, []any{th.personID}, &p.Number)
-	if err != nil {
+	if err := th.nextPermission(&p.Number); err != nil {
 		return p, err
 	}
 	return p, th.insertPermission(&p)
@@ -192,7 +175,7 @@ func (th *thread) askPermission(perm offers.Permission) error {
 		return err
 	}
 	f.Run = *run
-	if err := th.one(`SELECT coalesce(max(number), 0) + 1 FROM permissions WHERE person_id = ?1`, []any{th.personID}, &perm.Number); err != nil {
+	if err := th.nextPermission(&perm.Number); err != nil {
 		return err
 	}
 	pr, plan, ok, err := offers.PermissionOffer(f, perm)
@@ -263,18 +246,6 @@ func (th *thread) grant(operationID string) error {
 		return err
 	}
 	return th.say(offers.TextReceipt, offers.PermissionReceipt(list[0]))
-}
-
-// SetStandingByText implements [offers.Permissions].
-func (s *Store) SetStandingByText(ctx context.Context, accountID, mode string) error {
-	n, err := s.change(ctx, `UPDATE accounts SET standing_by_text = ?2 WHERE id = ?1`, accountID, mode)
-	if err == nil && n == 0 {
-		err = people.ErrNoAccount
-	}
-	if err != nil {
-		return fmt.Errorf("standing by text: %w", err)
-	}
-	return nil
 }
 
 // PermissionsOf implements [offers.Permissions].

@@ -35,7 +35,7 @@ func keptAccountTests(t *testing.T, open Open) {
 	p := w.personAt(other, gate.TierOwner, people.Binding{Address: w.address(), OurNumber: Ours})
 	pr := w.proposal(p)
 	_, _, err = w.Store.Propose(w.ctx, pr, func(f offers.Facts) (offers.Plan, error) {
-		if !f.AskingIsApproves {
+		if !f.AskingIsApproving {
 			t.Fatalf("facts %+v", f)
 		}
 		return Ask(f, pr)

@@ -48,7 +48,7 @@ func proposeTests(t *testing.T, open Open) {
 		if f.Run.Tier != gate.TierPaired || !f.Run.Tainted || !f.Run.Interactive || !f.Run.Cause.Offer || f.Run.PersonID != p.ID || f.Run.RootID != f.Run.ID {
 			t.Fatalf("run %+v", f.Run)
 		}
-		if !f.Reachable || f.Address != p.Addresses[0].Address || f.OurNumber != Ours || f.Person.Tier != gate.TierPaired || f.AskingIsApproves {
+		if !f.Reachable || f.Address != p.Addresses[0].Address || f.OurNumber != Ours || f.Person.Tier != gate.TierPaired || f.AskingIsApproving {
 			t.Fatalf("facts %+v", f)
 		}
 		equal(t, "own addresses", f.OwnAddresses, []string{"sim:boss", string(p.Addresses[0].Address)})

@@ -234,7 +234,7 @@ func runTests(t *testing.T, open Open) {
 		reaches := []string{string(first.Addresses[0].Address), "sms:+12025550198"}
 		f, err := w.Store.FactsOf(w.ctx, people.DefaultAccount, "", reaches)
 		w.must(err)
-		if f.Person.ID != first.ID || f.Person.Tier != gate.TierOwner || !f.Reachable || f.Address != first.Addresses[0].Address || f.Now.IsZero() || f.AskingIsApproves {
+		if f.Person.ID != first.ID || f.Person.Tier != gate.TierOwner || !f.Reachable || f.Address != first.Addresses[0].Address || f.Now.IsZero() || f.AskingIsApproving {
 			t.Fatalf("facts %+v", f)
 		}
 		equal(t, "own addresses", f.OwnAddresses, reaches[:1])
