@@ -138,7 +138,7 @@ func share(ctx context.Context, left int) (context.Context, context.CancelFunc) 
 	if !ok {
 		return context.WithCancel(ctx)
 	}
-	return context.WithTimeout(ctx, time.Until(end)/time.Duration(left)) // mutant: send.share
+	return context.WithTimeout(ctx, time.Until(end)/time.Duration(left)) //nolint:forbidigo // how long a send may take decides nothing // mutant: send.share
 }
 
 // send hands a text over, in parts where one message does not hold it. It is accepted when every part is. A refusal ends
