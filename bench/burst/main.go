@@ -21,7 +21,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"os/signal"
 	"path/filepath"
 	"slices"
@@ -29,6 +28,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/countersign/countersign/bench/internal/machine"
 )
 
 type options struct {
@@ -168,9 +169,8 @@ func everything(ctx context.Context, o options) (result, error) {
 	defer os.RemoveAll(dir) //nolint:errcheck // a directory of ours
 	if o.bot == "" {
 		o.bot = filepath.Join(dir, "bot")
-		cmd := exec.CommandContext(ctx, "go", "build", "-o", o.bot, "github.com/countersign/countersign/cmd/bot") //nolint:gosec // a path of ours
-		if out, err := cmd.CombinedOutput(); err != nil {
-			return result{}, fmt.Errorf("go build: %w: %.2000s", err, out)
+		if err := machine.Build(ctx, "", o.bot, "github.com/countersign/countersign/cmd/bot"); err != nil {
+			return result{}, err
 		}
 	}
 	w, err := newWorld(ctx, o, dir)
@@ -191,7 +191,7 @@ func everything(ctx context.Context, o options) (result, error) {
 		return r, err
 	}
 	// From here on the kernel keeps the peak anew.
-	if err := os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", w.cmd.Process.Pid), []byte("5"), 0); err != nil {
+	if err := os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", w.server.PID()), []byte("5"), 0); err != nil {
 		return r, fmt.Errorf("peak of memory: %w", err)
 	}
 	began := time.Now()
@@ -208,7 +208,7 @@ func everything(ctx context.Context, o options) (result, error) {
 	if r.end, err = w.memory("VmRSS"); err != nil {
 		return r, err
 	}
-	if err := w.stop(); err != nil {
+	if err := w.server.Stop(); err != nil {
 		return r, err
 	}
 	r.lines, r.private, err = grep(w.logFile, w.private())
@@ -235,7 +235,7 @@ func grep(file string, words []string) (lines, found int, err error) {
 
 // memory reads a figure of the server's from the kernel, in KiB.
 func (w *world) memory(name string) (int, error) {
-	raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", w.cmd.Process.Pid))
+	raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", w.server.PID()))
 	if err != nil {
 		return 0, err
 	}

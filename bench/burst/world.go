@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"crypto/hmac"
@@ -23,8 +22,9 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"time"
+
+	"github.com/countersign/countersign/bench/internal/machine"
 )
 
 const (
@@ -43,9 +43,9 @@ const (
 type world struct {
 	o              options
 	environ        []string
-	cmd            *exec.Cmd
-	ended          chan struct{}
+	server         *machine.Server
 	logFile        string
+	log            *os.File
 	base, key      string
 	account, token string
 	api            *httptest.Server
@@ -99,46 +99,15 @@ func (w *world) setUp(ctx context.Context) error {
 			return err
 		}
 	}
-	log, err := os.Create(w.logFile)
-	if err != nil {
+	var err error
+	if w.log, err = os.Create(w.logFile); err != nil {
 		return err
 	}
-	w.cmd = exec.Command(w.o.bot, "serve") //nolint:gosec,noctx // the program under test; close ends it
-	w.cmd.Env = w.environ
-	out, err := w.cmd.StderrPipe()
-	if err != nil {
-		return errors.Join(err, log.Close())
+	if w.server, err = machine.Serve(ctx, w.o.bot, w.environ, w.log); err != nil {
+		return err
 	}
-	if err := w.cmd.Start(); err != nil {
-		w.cmd = nil
-		return errors.Join(err, log.Close())
-	}
-	w.ended = make(chan struct{})
-	listening := make(chan string, 1)
-	go func() {
-		defer close(w.ended)
-		defer log.Close() //nolint:errcheck // written
-		lines := bufio.NewScanner(out)
-		lines.Buffer(nil, 16<<20)
-		for lines.Scan() {
-			_, _ = fmt.Fprintln(log, lines.Text())
-			var l struct{ Msg, Addr string }
-			if json.Unmarshal(lines.Bytes(), &l) == nil && l.Msg == "listening" {
-				listening <- l.Addr
-			}
-		}
-		_ = w.cmd.Wait() // how it ended is seen by what it logged
-	}()
-	select {
-	case addr := <-listening:
-		w.base = "http://" + addr
-		return nil
-	case <-w.ended:
-		raw, _ := os.ReadFile(w.logFile)
-		return fmt.Errorf("the server did not start: %.2000s", raw)
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+	w.base = "http://" + w.server.Addr
+	return nil
 }
 
 // bot runs a command; into, if set, takes its JSON.
@@ -155,23 +124,12 @@ func (w *world) bot(ctx context.Context, into any, args ...string) error {
 	return json.Unmarshal(out, into)
 }
 
-// stop ends the server in order.
-func (w *world) stop() error {
-	if err := w.cmd.Process.Signal(syscall.SIGTERM); err != nil {
-		return err
-	}
-	select {
-	case <-w.ended:
-		return nil
-	case <-time.After(patience):
-		return errors.New("the server did not end")
-	}
-}
-
 func (w *world) close() {
-	if w.cmd != nil {
-		_ = w.cmd.Process.Kill()
-		<-w.ended
+	if w.server != nil {
+		w.server.Kill()
+	}
+	if w.log != nil {
+		_ = w.log.Close()
 	}
 	w.api.Close()
 }

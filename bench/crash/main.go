@@ -29,12 +29,13 @@ import (
 	"io"
 	"math/rand/v2"
 	"os"
-	"os/exec"
 	"os/signal"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/countersign/countersign/bench/internal/machine"
 )
 
 const (
@@ -118,9 +119,8 @@ func everything(ctx context.Context, o options, stdout, stderr io.Writer) (count
 	}
 	if o.bot == "" {
 		o.bot = filepath.Join(dir, "bot")
-		cmd := exec.CommandContext(ctx, "go", "build", "-o", o.bot, "github.com/countersign/countersign/cmd/bot") //nolint:gosec // a path of ours
-		if out, err := cmd.CombinedOutput(); err != nil {
-			return total, fmt.Errorf("go build: %w: %.2000s", err, out)
+		if err := machine.Build(ctx, "", o.bot, "github.com/countersign/countersign/cmd/bot"); err != nil {
+			return total, err
 		}
 	}
 	log := io.Discard

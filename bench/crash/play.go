@@ -19,6 +19,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/countersign/countersign/bench/internal/machine"
 )
 
 // marks are in the subject of every offer, so that a text on a phone tells which one it is about.
@@ -439,11 +441,11 @@ func (p *play) hears(by string, e event) {
 
 // run kills the server as often as it is to be killed, and then lets everything come to rest.
 func (p *play) run(ctx context.Context) error {
-	s, err := startServer(ctx, p.o.bot, p.environ, p.log)
+	s, err := machine.Serve(ctx, p.o.bot, p.environ, p.log)
 	if err != nil {
 		return err
 	}
-	defer func() { s.kill() }()
+	defer func() { s.Kill() }()
 	busy, rest := context.WithCancel(ctx)
 	defer rest()
 	p.background(p.listens)
@@ -487,7 +489,7 @@ func (p *play) moment(ctx context.Context) {
 }
 
 // kill ends the server, now and then with its database, and starts what was ended.
-func (p *play) kill(ctx context.Context, s *server, n int) (*server, error) {
+func (p *play) kill(ctx context.Context, s *machine.Server, n int) (*machine.Server, error) {
 	// Spread evenly over the kills.
 	both := p.o.database > 0 && (n+1)*p.o.database/p.o.kills > n*p.o.database/p.o.kills
 	o := outage{killed: time.Now()}
@@ -502,17 +504,17 @@ func (p *play) kill(ctx context.Context, s *server, n int) (*server, error) {
 			p.record.add(outage{o.killed, time.Now()})
 			pause(ctx, p.between(0, 500*time.Millisecond))
 			o.killed = time.Now()
-			s.kill()
+			s.Kill()
 		} else {
-			s.kill()
+			s.Kill()
 			if err := p.db.revive(ctx); err != nil {
 				return s, err
 			}
 		}
 	} else {
-		s.kill()
+		s.Kill()
 	}
-	again, err := startServer(ctx, p.o.bot, p.environ, p.log)
+	again, err := machine.Serve(ctx, p.o.bot, p.environ, p.log)
 	if err != nil {
 		return s, err
 	}

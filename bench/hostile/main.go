@@ -20,7 +20,6 @@ import (
 	"io"
 	"math/rand/v2"
 	"os"
-	"os/exec"
 	"os/signal"
 	"path/filepath"
 	"sync"
@@ -28,6 +27,8 @@ import (
 	"syscall"
 	"text/tabwriter"
 	"time"
+
+	"github.com/countersign/countersign/bench/internal/machine"
 )
 
 type options struct {
@@ -89,9 +90,8 @@ func attack(ctx context.Context, o options) (*report, error) {
 	defer os.RemoveAll(dir) //nolint:errcheck // a directory of ours
 	if o.bot == "" {
 		o.bot = filepath.Join(dir, "bot")
-		build := exec.CommandContext(ctx, "go", "build", "-o", o.bot, "github.com/countersign/countersign/cmd/bot")
-		if out, err := build.CombinedOutput(); err != nil {
-			return nil, fmt.Errorf("build: %w: %s", err, out)
+		if err := machine.Build(ctx, "", o.bot, "github.com/countersign/countersign/cmd/bot"); err != nil {
+			return nil, err
 		}
 	}
 	if o.database == "" {
