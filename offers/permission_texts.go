@@ -10,10 +10,10 @@ import (
 	"github.com/countersign/countersign/said"
 )
 
-// permissionTTL: what it lets happen leaves the account.
+// permissionTTL is how long the offer of a permission lives: what it lets happen leaves the account.
 const permissionTTL = OutwardTTL
 
-// longestPermission is how long the text of such an offer may be, in UTF-16 units: it is to be read whole.
+// longestPermission is how long its text may be, in UTF-16 units: it is to be read whole.
 const longestPermission = 900
 
 // permissionArgs are the permission in full, as they are hashed. Every one of them is in the text.
