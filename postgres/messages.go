@@ -28,54 +28,50 @@ const receiveInsert = `WITH who AS (
 m AS (
   INSERT INTO messages (id, account_id, person_id, number, provider, provider_id, address, our_number, text, raw, lossy, quoted,
     opt_out, trust, run_id, received_at)
-  SELECT $3, who.account_id, who.person_id, who.messages + 1, $4, $5, $1, $2, $6, $7, $8, $9, $11, 'trusted', $10::uuid, cs_now()
+  SELECT $5, who.account_id, who.person_id, who.messages + 1, $6, $7, $1, $2, $8, $9, $10, $11, $13, 'trusted', $12::uuid, cs_now()
   FROM who
   WHERE who.state = 'active'                                        -- mutant: postgres.receive-active
   ON CONFLICT (provider, provider_id) DO NOTHING
-  RETURNING id, account_id, person_id, number, trust, received_at),
+  RETURNING id, account_id, person_id, number, quoted, trust, received_at),
 r AS (
   INSERT INTO runs (id, account_id, person_id, tier, cause, message_id, root_id, tainted, interactive, created_at)
-  SELECT $10, m.account_id, m.person_id, who.tier, jsonb_build_object('message_id', m.id), m.id, $10, false, true, m.received_at
+  SELECT $12, m.account_id, m.person_id, who.tier, jsonb_build_object('message_id', m.id), m.id, $12, false, true, m.received_at
   FROM m JOIN who ON who.person_id = m.person_id WHERE m.trust = 'trusted'),
 u AS (UPDATE threads SET messages = m.number FROM m WHERE threads.person_id = m.person_id)
 ` + receivedContext
 
 // receivedContext is the context of the message that was inserted just now: it is the person's newest, and undecided.
 const receivedContext = `SELECT m.account_id, coalesce(m.person_id::text, ''), m.trust = 'trusted', coalesce(who.tier, ''), coalesce(who.opted_out, false),
-  ARRAY(SELECT e.text FROM (SELECT e.text, e.number, e.received_at FROM messages e
-    WHERE e.person_id = m.person_id AND e.number < m.number AND e.trust = 'trusted' AND m.trust = 'trusted' ORDER BY e.number DESC LIMIT 4) e
-    WHERE e.received_at > m.received_at - interval '24 hours' ORDER BY e.number DESC),
-  CASE WHEN $9 = '' THEN '' ELSE coalesce((SELECT t.offer_id::text FROM text_parts q JOIN texts t ON t.id = q.text_id
-    WHERE q.provider_id = $9 AND t.person_id = m.person_id), '') END,
-  (SELECT count(*) FROM operations s WHERE s.person_id = m.person_id AND s.state = 'settling'),
-  EXISTS (SELECT 1 FROM keys k WHERE k.account_id = m.account_id AND k.revoked_at IS NULL AND k.polled_at > cs_now() - $12::interval)
-    AND NOT EXISTS (SELECT 1 FROM offers d JOIN operations y ON y.id = d.operation_id JOIN keys k ON k.id = y.key_id
-      WHERE d.person_id = m.person_id AND d.state IN ('sending', 'open') AND (k.revoked_at IS NOT NULL OR coalesce(k.polled_at <= cs_now() - $12::interval, true))) -- mutant: postgres.own-key
-  OR EXISTS (SELECT 1 FROM endpoints e WHERE e.account_id = m.account_id AND e.disabled_at IS NULL AND e.answered_at > cs_now() - $13::interval),
+  ` + besideMessage + `,
   ` + offerColumns + `
 FROM m LEFT JOIN who ON true
 LEFT JOIN (offers o JOIN operations x ON x.id = o.operation_id)
   ON o.person_id = m.person_id AND o.state IN ('sending', 'open') AND m.trust = 'trusted'
 ORDER BY o.created_at, o.id`
 
-// contextOf is everything that a decision about a message that was stored before needs: the message, its person's tier
-// and at most four earlier messages of the last 24 hours. Of a pending message no word comes back.
-const contextOf = `SELECT m.id, m.account_id, coalesce(m.person_id::text, ''), coalesce(m.run_id::text, ''), m.trust = 'trusted', m.lossy,
-  m.decided_at IS NOT NULL,
-  CASE WHEN m.trust = 'trusted' THEN m.text ELSE '' END,
-  CASE WHEN m.trust = 'trusted' THEN m.quoted ELSE '' END, coalesce(r.tier, ''),
-  coalesce((SELECT t.messages > m.number FROM threads t WHERE t.person_id = m.person_id), false),
-  ARRAY(SELECT e.text FROM (SELECT e.text, e.number, e.received_at FROM messages e
+// besideMessage are the columns of what a decision needs beside the message m itself: at most four earlier messages of the
+// last 24 hours, the offer that the quoted text was about, the yeses that settle, and whether an agent listens. $3 and $4
+// are for how long it counts that one has read events, and that an endpoint has answered.
+const besideMessage = `ARRAY(SELECT e.text FROM (SELECT e.text, e.number, e.received_at FROM messages e
     WHERE e.person_id = m.person_id AND e.number < m.number AND e.trust = 'trusted' AND m.trust = 'trusted' ORDER BY e.number DESC LIMIT 4) e
     WHERE e.received_at > m.received_at - interval '24 hours' ORDER BY e.number DESC),
-  m.opt_out, coalesce((SELECT a.opted_out_at IS NOT NULL FROM addresses a WHERE a.address = m.address AND a.our_number = m.our_number), false),
   CASE WHEN m.quoted = '' THEN '' ELSE coalesce((SELECT t.offer_id::text FROM text_parts q JOIN texts t ON t.id = q.text_id
     WHERE q.provider_id = m.quoted AND t.person_id = m.person_id), '') END,
   (SELECT count(*) FROM operations s WHERE s.person_id = m.person_id AND s.state = 'settling'),
   EXISTS (SELECT 1 FROM keys k WHERE k.account_id = m.account_id AND k.revoked_at IS NULL AND k.polled_at > cs_now() - $3::interval)
     AND NOT EXISTS (SELECT 1 FROM offers d JOIN operations y ON y.id = d.operation_id JOIN keys k ON k.id = y.key_id
-      WHERE d.person_id = m.person_id AND d.state IN ('sending', 'open') AND (k.revoked_at IS NOT NULL OR coalesce(k.polled_at <= cs_now() - $3::interval, true))) -- mutant: postgres.own-key-context
-  OR EXISTS (SELECT 1 FROM endpoints e WHERE e.account_id = m.account_id AND e.disabled_at IS NULL AND e.answered_at > cs_now() - $4::interval)
+      WHERE d.person_id = m.person_id AND d.state IN ('sending', 'open') AND (k.revoked_at IS NOT NULL OR coalesce(k.polled_at <= cs_now() - $3::interval, true))) -- mutant: postgres.own-key
+  OR EXISTS (SELECT 1 FROM endpoints e WHERE e.account_id = m.account_id AND e.disabled_at IS NULL AND e.answered_at > cs_now() - $4::interval)`
+
+// contextOf is everything that a decision about a message that was stored before needs: the message, its person's tier
+// and what is beside it. Of a pending message no word comes back.
+const contextOf = `SELECT m.id, m.account_id, coalesce(m.person_id::text, ''), coalesce(m.run_id::text, ''), m.trust = 'trusted', m.lossy,
+  m.decided_at IS NOT NULL,
+  CASE WHEN m.trust = 'trusted' THEN m.text ELSE '' END,
+  CASE WHEN m.trust = 'trusted' THEN m.quoted ELSE '' END, coalesce(r.tier, ''),
+  coalesce((SELECT t.messages > m.number FROM threads t WHERE t.person_id = m.person_id), false),
+  m.opt_out, coalesce((SELECT a.opted_out_at IS NOT NULL FROM addresses a WHERE a.address = m.address AND a.our_number = m.our_number), false),
+  ` + besideMessage + `
 FROM messages m LEFT JOIN runs r ON r.id = m.run_id WHERE m.provider = $1 AND m.provider_id = $2`
 
 // liveOffers is the other half of the context, in the same round trip.
@@ -91,8 +87,8 @@ func (s *Store) Receive(ctx context.Context, in offers.Inbound) (offers.Received
 	inserted := false
 	var b pgx.Batch
 	b.Queue(receiveLock, string(in.Address), string(in.OurNumber)).Exec(discard)
-	b.Queue(receiveInsert, string(in.Address), string(in.OurNumber), r.MessageID, in.Provider, in.ProviderID,
-		in.Text, in.Raw, in.Lossy, in.Quoted, runID, in.OptOut, offers.ListensFor, offers.AnswersFor).Query(func(rows pgx.Rows) (err error) {
+	b.Queue(receiveInsert, string(in.Address), string(in.OurNumber), offers.ListensFor, offers.AnswersFor, r.MessageID, in.Provider, in.ProviderID,
+		in.Text, in.Raw, in.Lossy, in.Quoted, runID, in.OptOut).Query(func(rows pgx.Rows) (err error) {
 		inserted, err = scanReceived(rows, &r)
 		return err
 	})
@@ -163,7 +159,7 @@ func (s *Store) stored(ctx context.Context, provider, id string) (r offers.Recei
 	var b pgx.Batch
 	b.Queue(contextOf, provider, id, offers.ListensFor, offers.AnswersFor).QueryRow(func(row pgx.Row) error {
 		err := row.Scan(&r.MessageID, &r.AccountID, &r.PersonID, &r.RunID, &r.Trusted, &r.Lossy, &r.Decided, &r.Text, &r.Quoted,
-			&r.Tier, &r.Overtaken, &r.Earlier, &r.OptOut, &r.OptedOut, &r.QuotedFor, &r.Settling, &r.Listening)
+			&r.Tier, &r.Overtaken, &r.OptOut, &r.OptedOut, &r.Earlier, &r.QuotedFor, &r.Settling, &r.Listening)
 		return notFound(err)
 	})
 	b.Queue(liveOffers, provider, id).Query(func(rows pgx.Rows) (err error) {

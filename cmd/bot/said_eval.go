@@ -49,9 +49,7 @@ func (c *saidUnquoteCmd) Run(e *env) error {
 	}
 	u := said.Unquote(text)
 	if c.JSON {
-		enc := json.NewEncoder(e.stdout)
-		enc.SetEscapeHTML(false)
-		if err := enc.Encode(u); err != nil {
+		if err := e.printJSON(u); err != nil {
 			return err
 		}
 	} else if u.Words != "" {
@@ -122,10 +120,7 @@ func (c *saidEvalCmd) Run(e *env) error {
 	report.Why = report.faults()
 	report.OK = len(report.Why) == 0
 	if c.JSON {
-		enc := json.NewEncoder(e.stdout)
-		enc.SetEscapeHTML(false)
-		enc.SetIndent("", "  ")
-		if err := enc.Encode(report); err != nil {
+		if err := e.printJSON(report); err != nil {
 			return err
 		}
 	} else {

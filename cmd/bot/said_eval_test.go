@@ -137,7 +137,7 @@ func TestSaidEvalRecordAndReplay(t *testing.T) {
 		t.Errorf("asked %d times for two rows", asked)
 	}
 	code, out, errs := bot(t, nil, "", "said", "eval", "--data", set, "--replay", answers, "--json")
-	if code != exitOK || !strings.Contains(out, `"extractor": "openai/v1-`) || asked != 2 {
+	if code != exitOK || !strings.Contains(out, `"extractor":"openai/v1-`) || asked != 2 {
 		t.Errorf("%d %s %s", code, out, errs)
 	}
 	environ[1] = "OPENAI_MODEL=other"

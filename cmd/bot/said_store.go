@@ -39,7 +39,7 @@ func (saidList) Help() string { return "Example:\n  bot said list --live --json"
 
 // Help is the command's example.
 func (saidRevoke) Help() string {
-	return "Example:\n  bot said revoke 01937d3e-7b1a-7c31-9a6e-0d7f4a3f2b10"
+	return "Example:\n  bot said revoke " + somebody
 }
 
 // Help is the command's example.
@@ -279,9 +279,9 @@ func (c *directList) Run(e *env) error {
 
 // Run removes an address, with every entry that holds it.
 func (c *directRemove) Run(e *env) error {
-	address := gate.CanonicalAddress(c.Address)
-	if address == "" {
-		return usage("--address must be exactly one plain address.")
+	address, err := plainAddress(c.Address)
+	if err != nil {
+		return err
 	}
 	return c.with(e, func(s store, _ config) error {
 		all, err := directOf(e, s, c.Account, c.Person)
@@ -307,6 +307,15 @@ func (c *directRemove) Run(e *env) error {
 		e.printf("%s removed\n", address)
 		return nil
 	})
+}
+
+// plainAddress is the canonical form of an address.
+func plainAddress(given string) (string, error) {
+	address := gate.CanonicalAddress(given)
+	if address == "" {
+		return "", usage("--address must be exactly one plain address.")
+	}
+	return address, nil
 }
 
 // ownCmd is the account's own addresses.
@@ -339,9 +348,9 @@ func (ownRemove) Help() string { return "Example:\n  bot own remove --address me
 
 // Run adds an address.
 func (c *ownAdd) Run(e *env) error {
-	address := gate.CanonicalAddress(c.Address)
-	if address == "" {
-		return usage("--address must be exactly one plain address.")
+	address, err := plainAddress(c.Address)
+	if err != nil {
+		return err
 	}
 	return c.with(e, func(s store, _ config) error {
 		added, err := s.AddOwnAddress(e.ctx, c.Account, address)
@@ -375,9 +384,9 @@ func (c *ownList) Run(e *env) error {
 
 // Run removes an address.
 func (c *ownRemove) Run(e *env) error {
-	address := gate.CanonicalAddress(c.Address)
-	if address == "" {
-		return usage("--address must be exactly one plain address.")
+	address, err := plainAddress(c.Address)
+	if err != nil {
+		return err
 	}
 	return c.with(e, func(s store, _ config) error {
 		if err := s.RemoveOwnAddress(e.ctx, c.Account, address); err != nil {
