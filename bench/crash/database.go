@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"net/url"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 	_ "modernc.org/sqlite" // the driver that reads the file beside the server
@@ -102,14 +101,4 @@ func (c cluster) rows(ctx context.Context, query string) ([][]string, error) {
 		}
 		return out, r.Scan(into...)
 	})
-}
-
-// pause waits, or until ctx ends.
-func pause(ctx context.Context, d time.Duration) {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-	case <-t.C:
-	}
 }

@@ -236,7 +236,7 @@ func (p *play) agent(ctx context.Context, method, path, idempotencyKey string, b
 		if a := p.call(ctx, method, path, headers, raw); a.status != 0 && a.status < 500 {
 			return a, true
 		}
-		pause(ctx, p.between(5*time.Millisecond, 40*time.Millisecond))
+		machine.Pause(ctx, p.between(5*time.Millisecond, 40*time.Millisecond))
 	}
 	return reply{}, false
 }
@@ -270,7 +270,7 @@ func (p *play) answers(ctx context.Context, x *phone) {
 			return
 		case <-x.asks:
 		}
-		pause(ctx, p.between(12*minRead, 25*minRead))
+		machine.Pause(ctx, p.between(12*minRead, 25*minRead))
 		switch {
 		case p.chance(10):
 			p.says(x, "no", false)
@@ -278,7 +278,7 @@ func (p *play) answers(ctx context.Context, x *phone) {
 			p.says(x, "ok but cc Sam", false)
 		case p.chance(10):
 			p.says(x, "thanks", false)
-			pause(ctx, p.between(minRead, 16*minRead))
+			machine.Pause(ctx, p.between(minRead, 16*minRead))
 			p.says(x, "yes", true)
 		default:
 			p.says(x, yeses[int(p.between(0, time.Duration(len(yeses))))], true)
@@ -407,7 +407,7 @@ func (p *play) listens(ctx context.Context) {
 			Next   string
 		}
 		if got.status != http.StatusOK || got.into(&page) != nil {
-			pause(ctx, 10*time.Millisecond)
+			machine.Pause(ctx, 10*time.Millisecond)
 			continue
 		}
 		after = page.Next
@@ -471,7 +471,7 @@ func (p *play) run(ctx context.Context) error {
 // moment waits for when to kill: at any time, or right around a reply.
 func (p *play) moment(ctx context.Context) {
 	if p.chance(2) {
-		pause(ctx, p.between(0, 700*time.Millisecond))
+		machine.Pause(ctx, p.between(0, 700*time.Millisecond))
 		return
 	}
 	select {
@@ -482,7 +482,7 @@ func (p *play) moment(ctx context.Context) {
 	defer t.Stop()
 	select {
 	case <-p.posts:
-		pause(ctx, p.between(0, 25*time.Millisecond))
+		machine.Pause(ctx, p.between(0, 25*time.Millisecond))
 	case <-t.C:
 	case <-ctx.Done():
 	}
@@ -496,13 +496,13 @@ func (p *play) kill(ctx context.Context, s *machine.Server, n int) (*machine.Ser
 	p.killed.servers++
 	if both && p.db.crash(p.chance(2)) {
 		p.killed.databases++
-		pause(ctx, p.between(0, 300*time.Millisecond))
+		machine.Pause(ctx, p.between(0, 300*time.Millisecond))
 		if p.chance(2) { // the server sees its database come back
 			if err := p.db.revive(ctx); err != nil {
 				return s, err
 			}
 			p.record.add(outage{o.killed, time.Now()})
-			pause(ctx, p.between(0, 500*time.Millisecond))
+			machine.Pause(ctx, p.between(0, 500*time.Millisecond))
 			o.killed = time.Now()
 			s.Kill()
 		} else {
@@ -533,7 +533,7 @@ func (p *play) settle(ctx context.Context) error {
 		if err == nil && open[0][0] == "0" && p.allAnswered() && p.allTold() {
 			return nil
 		}
-		pause(ctx, 100*time.Millisecond)
+		machine.Pause(ctx, 100*time.Millisecond)
 	}
 	return nil // what is not there by now is counted as lost
 }

@@ -14,6 +14,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/countersign/countersign/bench/internal/machine"
 )
 
 // provider is the other side of the texts: it takes them at the Messages API, brings them to phones, posts callbacks and
@@ -60,7 +62,7 @@ func (f *provider) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // calls back how far a text has come.
 func (f *provider) calls(ctx context.Context, callback, sid string) {
 	for _, status := range []string{"sent", "delivered"} {
-		pause(ctx, f.play.between(10*time.Millisecond, 60*time.Millisecond))
+		machine.Pause(ctx, f.play.between(10*time.Millisecond, 60*time.Millisecond))
 		f.post(ctx, callback, url.Values{"MessageSid": {sid}, "SmsSid": {sid}, "AccountSid": {f.account}, "MessageStatus": {status}, "ApiVersion": {"2010-04-01"}, "From": {f.number}})
 	}
 }
@@ -98,7 +100,7 @@ func (f *provider) post(ctx context.Context, public string, form url.Values) boo
 			f.play.fault("the provider was refused: %d", a.status)
 			return false
 		}
-		pause(ctx, f.play.between(10*time.Millisecond, 60*time.Millisecond))
+		machine.Pause(ctx, f.play.between(10*time.Millisecond, 60*time.Millisecond))
 	}
 	return false
 }

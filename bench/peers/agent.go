@@ -14,6 +14,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/countersign/countersign/bench/internal/machine"
 )
 
 // agentKey is the environment variable that holds the agent's key.
@@ -59,7 +61,7 @@ func (a *agent) run(ctx context.Context) error {
 	for ctx.Err() == nil {
 		raw, err := a.call(ctx, http.MethodGet, "/v1/events?"+url.Values{"after": {after}, "wait": {wait}, "limit": {"1000"}}.Encode(), nil)
 		if err != nil {
-			pause(ctx, 20*time.Millisecond)
+			machine.Pause(ctx, 20*time.Millisecond)
 			continue
 		}
 		var page struct {

@@ -302,6 +302,6 @@ func (c *countersign) kill(ctx context.Context, at moment, a approval) error {
 	if err := c.up(ctx); err != nil {
 		return err
 	}
-	pause(ctx, 3*time.Second)
+	machine.Pause(ctx, 3*time.Second)
 	return nil
 }

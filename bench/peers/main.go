@@ -372,7 +372,7 @@ func races(ctx context.Context, k killable) ([]race, error) {
 		for _, a := range list {
 			r.Errors += storm(ctx, a, times, others)
 		}
-		pause(ctx, 4*time.Second) // for whatever comes late
+		machine.Pause(ctx, 4*time.Second) // for whatever comes late
 		if r.Runs, err = count(k.actions(), list); err != nil {
 			return nil, err
 		}
@@ -405,7 +405,7 @@ func kills(ctx context.Context, k killable, trials int) ([]killed, error) {
 			}
 			r.Restart = append(r.Restart, runs[0])
 			_ = list[0].again(ctx, 0) // what counts is what runs
-			pause(ctx, time.Second)
+			machine.Pause(ctx, time.Second)
 			if runs, err = count(k.actions(), list); err != nil {
 				return nil, err
 			}
@@ -432,16 +432,6 @@ func count(file string, list []approval) ([]int, error) {
 		out[i] = runs[a.id]
 	}
 	return out, nil
-}
-
-// pause waits, or until ctx ends.
-func pause(ctx context.Context, d time.Duration) {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-	case <-t.C:
-	}
 }
 
 func note(format string, args ...any) { fmt.Fprintf(os.Stderr, format+"\n", args...) }

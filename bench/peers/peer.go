@@ -260,7 +260,7 @@ func (p *peer) kill(ctx context.Context, at moment, a approval) error {
 		return err
 	}
 	want := map[moment]int{before: 1, past: 2}[at]
-	for until := time.Now().Add(p.recovers); time.Now().Before(until); pause(ctx, 100*time.Millisecond) {
+	for until := time.Now().Add(p.recovers); time.Now().Before(until); machine.Pause(ctx, 100*time.Millisecond) {
 		if runs, err := count(p.actions(), []approval{a}); err != nil || runs[0] >= want {
 			return err
 		}

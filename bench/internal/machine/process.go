@@ -117,6 +117,16 @@ func (p *Process) Peak() int64 {
 	return kb << 10
 }
 
+// Pause waits, or until ctx ends.
+func Pause(ctx context.Context, d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+	case <-t.C:
+	}
+}
+
 // FreeAddr is an address of this machine at which nobody listens.
 func FreeAddr(ctx context.Context) (string, error) {
 	var lc net.ListenConfig
