@@ -23,7 +23,7 @@ func (s *Store) OptOut(ctx context.Context, o offers.OptOutRequest) error {
 		if err != nil {
 			return err
 		}
-		if err := th.endAll(ctx); err != nil { // mutant: postgres.stop-permissions
+		if err := th.endAll(ctx, o.MessageID); err != nil { // mutant: postgres.stop-permissions
 			return err
 		}
 		return th.optOut(ctx, people.Address(addr), people.Address(our), o.MessageID)

@@ -120,9 +120,11 @@ func (th *thread) takeBack(ctx context.Context, messageID string) error {
 }
 
 // endAll ends every permission of somebody who wants no text any more: there is no way left to tell or to ask them.
-func (th *thread) endAll(ctx context.Context) error {
-	_, err := th.tx.Exec(ctx, `UPDATE permissions SET revoked_at = $2, revoked_by = $3 WHERE person_id = $1 AND revoked_at IS NULL`,
-		th.personID, th.now, offers.RevokedByText)
+func (th *thread) endAll(ctx context.Context, messageID string) error {
+	live, err := ids(ctx, th.tx, `SELECT id::text FROM permissions WHERE person_id = $1 AND revoked_at IS NULL`, th.personID)
+	if err == nil && len(live) > 0 {
+		_, err = th.revoke(ctx, live, offers.RevokedByText, offers.Closer{MessageID: messageID})
+	}
 	return err
 }
 
@@ -283,11 +285,12 @@ func (s *Store) Revoke(ctx context.Context, accountID, id string) (offers.Permis
 	err := s.pool.QueryRow(ctx, `SELECT person_id FROM permissions WHERE id = $1 AND account_id = $2`, id, accountID).Scan(&personID)
 	if err == nil {
 		err = s.inThread(ctx, personID, func(th *thread) error {
-			list, err := th.revoke(ctx, []string{id}, offers.RevokedByOwner)
-			if err == nil {
-				p = list[0]
+			list, err := th.revoke(ctx, []string{id}, offers.RevokedByOwner, offers.Closer{By: offers.ByOwner})
+			if err != nil {
+				return err
 			}
-			return err
+			p = list[0]
+			return th.advance(ctx)
 		})
 	}
 	if err != nil {
@@ -296,10 +299,25 @@ func (s *Store) Revoke(ctx context.Context, accountID, id string) (offers.Permis
 	return p, nil
 }
 
-// revoke ends permissions of the person; those that have ended stay as they are.
-func (th *thread) revoke(ctx context.Context, ids []string, by string) ([]offers.Permission, error) {
-	return permissions(ctx, th.tx, `UPDATE permissions SET revoked_by = CASE WHEN revoked_at IS NULL THEN $3 ELSE revoked_by END, revoked_at = coalesce(revoked_at, $4)
-		WHERE person_id = $1 AND id = ANY($2::uuid[]) RETURNING `+permissionColumns, th.personID, ids, by, th.now)
+// revoke ends permissions of the person; those that have ended stay as they are. The offer of one that waits for its yes
+// ends with it: there is nothing left to say yes to.
+func (th *thread) revoke(ctx context.Context, which []string, by string, closer offers.Closer) ([]offers.Permission, error) {
+	list, err := permissions(ctx, th.tx, `UPDATE permissions SET revoked_by = CASE WHEN revoked_at IS NULL THEN $3 ELSE revoked_by END, revoked_at = coalesce(revoked_at, $4)
+		WHERE person_id = $1 AND id = ANY($2::uuid[]) RETURNING `+permissionColumns, th.personID, which, by, th.now)
+	if err != nil {
+		return nil, err
+	}
+	waiting, err := ids(ctx, th.tx, `SELECT o.id::text FROM permissions g JOIN offers o ON o.operation_id = g.operation_id
+		WHERE g.person_id = $1 AND g.id = ANY($2::uuid[]) AND o.state IN ('queued', 'sending', 'open')`, th.personID, which)
+	if err != nil {
+		return nil, err
+	}
+	for _, id := range waiting { // mutant: postgres.revoke-offer
+		if _, _, err := th.closeOffer(ctx, id, offers.Withdrawn, closer); err != nil {
+			return nil, err
+		}
+	}
+	return list, nil
 }
 
 // AnswerPermissions implements [offers.Permissions].
@@ -319,10 +337,13 @@ func (s *Store) AnswerPermissions(ctx context.Context, a offers.PermissionsAnswe
 		}
 		ends := st.Sort(list, a.Ends)
 		if len(ends) > 0 {
-			if _, err := th.revoke(ctx, ends, offers.RevokedByText); err != nil {
+			if _, err := th.revoke(ctx, ends, offers.RevokedByText, offers.Closer{MessageID: a.MessageID}); err != nil {
 				return err
 			}
-			return th.say(ctx, offers.TextReceipt, a.Say(st))
+			if err := th.say(ctx, offers.TextReceipt, a.Say(st)); err != nil {
+				return err
+			}
+			return th.advance(ctx)
 		}
 		var own int
 		err = th.tx.QueryRow(ctx, `SELECT count(*) FROM texts WHERE person_id = $1 AND kind IN ('reask', 'notice') AND queued_at > $2`,

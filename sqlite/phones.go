@@ -21,7 +21,7 @@ func (s *Store) OptOut(ctx context.Context, o offers.OptOutRequest) error {
 		if err := th.one(`SELECT address, our_number FROM messages WHERE id = ?1`, []any{o.MessageID}, &addr, &our); err != nil {
 			return err
 		}
-		if err := th.endAll(); err != nil { // mutant: sqlite.stop-permissions
+		if err := th.endAll(o.MessageID); err != nil { // mutant: sqlite.stop-permissions
 			return err
 		}
 		return th.optOut(addr, our, o.MessageID)

@@ -124,9 +124,11 @@ func (th *thread) takeBack(messageID string) error {
 }
 
 // endAll ends every permission of somebody who wants no text any more: there is no way left to tell or to ask them.
-func (th *thread) endAll() error {
-	_, err := th.exec(`UPDATE permissions SET revoked_at = ?2, revoked_by = ?3 WHERE person_id = ?1 AND revoked_at IS NULL`,
-		th.personID, th.now.UnixMicro(), offers.RevokedByText)
+func (th *thread) endAll(messageID string) error {
+	ids, err := all(th.session, scanString, `SELECT id FROM permissions WHERE person_id = ?1 AND revoked_at IS NULL`, th.personID)
+	if err == nil && len(ids) > 0 {
+		_, err = th.revoke(ids, offers.RevokedByText, offers.Closer{MessageID: messageID})
+	}
 	return err
 }
 
@@ -286,11 +288,12 @@ func (s *Store) Revoke(ctx context.Context, accountID, id string) (offers.Permis
 	err := s.read(ctx).one(`SELECT person_id FROM permissions WHERE id = ?1 AND account_id = ?2`, []any{fold(id), accountID}, &personID)
 	if err == nil {
 		err = s.inThread(ctx, personID, func(th *thread) error {
-			list, err := th.revoke([]string{fold(id)}, offers.RevokedByOwner)
-			if err == nil {
-				p = list[0]
+			list, err := th.revoke([]string{fold(id)}, offers.RevokedByOwner, offers.Closer{By: offers.ByOwner})
+			if err != nil {
+				return err
 			}
-			return err
+			p = list[0]
+			return th.advance()
 		})
 	}
 	if err != nil {
@@ -299,14 +302,29 @@ func (s *Store) Revoke(ctx context.Context, accountID, id string) (offers.Permis
 	return p, nil
 }
 
-// revoke ends permissions of the person; those that have ended stay as they are.
-func (th *thread) revoke(ids []string, by string) ([]offers.Permission, error) {
+// revoke ends permissions of the person; those that have ended stay as they are. The offer of one that waits for its yes
+// ends with it: there is nothing left to say yes to.
+func (th *thread) revoke(ids []string, by string, closer offers.Closer) ([]offers.Permission, error) {
 	raw, err := json.Marshal(ids)
 	if err != nil {
 		return nil, err
 	}
-	return all(th.session, scanPermission, `UPDATE permissions SET revoked_by = iif(revoked_at IS NULL, ?3, revoked_by), revoked_at = coalesce(revoked_at, ?4)
+	list, err := all(th.session, scanPermission, `UPDATE permissions SET revoked_by = iif(revoked_at IS NULL, ?3, revoked_by), revoked_at = coalesce(revoked_at, ?4)
 		WHERE person_id = ?1 AND id IN (SELECT value FROM json_each(?2)) RETURNING `+permissionColumns, th.personID, string(raw), by, th.now.UnixMicro())
+	if err != nil {
+		return nil, err
+	}
+	waiting, err := all(th.session, scanString, `SELECT o.id FROM permissions g JOIN offers o ON o.operation_id = g.operation_id
+		WHERE g.person_id = ?1 AND g.id IN (SELECT value FROM json_each(?2)) AND o.state IN ('queued', 'sending', 'open')`, th.personID, string(raw))
+	if err != nil {
+		return nil, err
+	}
+	for _, id := range waiting { // mutant: sqlite.revoke-offer
+		if _, _, err := th.closeOffer(id, offers.Withdrawn, closer); err != nil {
+			return nil, err
+		}
+	}
+	return list, nil
 }
 
 // AnswerPermissions implements [offers.Permissions].
@@ -326,10 +344,13 @@ func (s *Store) AnswerPermissions(ctx context.Context, a offers.PermissionsAnswe
 		}
 		ids := st.Sort(list, a.Ends)
 		if len(ids) > 0 {
-			if _, err := th.revoke(ids, offers.RevokedByText); err != nil {
+			if _, err := th.revoke(ids, offers.RevokedByText, offers.Closer{MessageID: a.MessageID}); err != nil {
 				return err
 			}
-			return th.say(offers.TextReceipt, a.Say(st))
+			if err := th.say(offers.TextReceipt, a.Say(st)); err != nil {
+				return err
+			}
+			return th.advance()
 		}
 		var own int
 		err = th.one(`SELECT count(*) FROM texts WHERE person_id = ?1 AND kind IN ('reask', 'notice') AND queued_at > ?2`,

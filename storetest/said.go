@@ -849,12 +849,17 @@ func answerTests(t *testing.T, open Open) {
 		w.sendAll()
 		w.Advance(20 * MinRead)
 		o := w.offerOf(w.only(w.owner))
+		next := w.propose(w.proposal(w.owner))
 		give(w, answer(w, "revoke 1", numbered(1)))
-		w.sendAll()
-		w.Advance(20 * MinRead)
-		w.wins(yes(w.offer(o.ID), w.says(w.owner, "yes")))
-		w.due("grant", w.Store.GrantDue, 1)
-		w.wantOp(o.OperationID, offers.OpFailed)
+		list, err := w.Store.Texts(w.ctx, people.DefaultAccount, w.owner.ID)
+		w.must(err)
+		if receipt := list[len(list)-2]; receipt.Kind != offers.TextReceipt || receipt.OfferID != "" || strings.Contains(receipt.Body, "YES or NO") {
+			t.Errorf("%+v asks for a yes to what has ended", receipt)
+		}
+		w.wantState(o.ID, offers.Withdrawn)
+		w.wantOp(o.OperationID, offers.OpState(offers.Withdrawn))
+		w.wantState(next.ID, offers.Sending)
+		w.due("grant", w.Store.GrantDue, 0)
 		w.asked(w.emails(w.fresh(w.owner), "dana@example.test"), gate.ReasonFloorSendOutside)
 	})
 	t.Run("OnceDecided", func(t *testing.T) {
