@@ -125,7 +125,7 @@ func (a *analysis) opening(b bound, i, first int, trigger bool) (asks, open bool
 		return true, true
 	}
 	sep := a.toks[i-1]
-	from, sepAt := b.from, i-1
+	sepAt := i - 1
 	comma := sep.text == ","
 	switch sep.fold {
 	case "and", "then", "&", "plus", "also", "or", "but", "so":
@@ -151,8 +151,7 @@ func (a *analysis) opening(b bound, i, first int, trigger bool) (asks, open bool
 		return false, free && politeWord(a.toks[i].fold)
 	}
 	last := a.clauses[len(a.clauses)-1]
-	from = last.verbEnd
-	content := a.toks[min(from, sepAt):sepAt]
+	content := a.toks[min(last.verbEnd, sepAt):sepAt]
 	risky := last.verb.content && a.carriesOn(content)
 	switch {
 	case !separated:
