@@ -163,6 +163,11 @@ func PermissionList(s PermissionState) string {
 	return endedLines(s) + liveLines(s)
 }
 
+// EndedReceipt names what a person's words have ended.
+func EndedReceipt(ended []Permission) string {
+	return strings.TrimSuffix(endedLines(PermissionState{Ended: ended}), "\n")
+}
+
 func endedLines(s PermissionState) string {
 	var b strings.Builder
 	for _, p := range s.Ended {

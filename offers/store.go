@@ -268,8 +268,9 @@ type CloseRequest struct {
 	State     State // Declined or Modified
 	Closer    Closer
 	Reading   ReadingRecord
-	Receipt   string     // the text to the person; empty: none
-	Tell      *ReplyData // message.received to the agent, with a modify
+	Receipt   string                // the text to the person; empty: none
+	Tell      *ReplyData            // message.received to the agent, with a modify
+	Ends      func(Permission) bool // as in [PassRequest]
 }
 
 // PassRequest records a message as decided.
@@ -289,6 +290,8 @@ type PassRequest struct {
 	// Asked is what the message asks for in the person's own words. It becomes permissions in the same transaction, where
 	// the person is an active owner and the message the newest of theirs.
 	Asked []said.Intent
+	// Ends are the permissions that the message's words end, beside what else it says; nil: none. A receipt names them.
+	Ends func(Permission) bool
 	// TakesBack ends what the person's earlier messages asked for once: what has not begun does not begin.
 	TakesBack bool
 }

@@ -356,6 +356,9 @@ func (s *Store) CloseByReply(ctx context.Context, c offers.CloseRequest) (offers
 				return err
 			}
 		}
+		if err := th.ended(ctx, c.MessageID, c.Ends); err != nil {
+			return err
+		}
 		if c.Tell != nil {
 			if err := th.event(offers.MessageReceived, *c.Tell); err != nil {
 				return err

@@ -128,12 +128,39 @@ func (th *thread) endAll(ctx context.Context, messageID string) error {
 	return err
 }
 
+// ended ends the permissions that a message's words end, and says so.
+func (th *thread) ended(ctx context.Context, messageID string, ends func(offers.Permission) bool) error {
+	if ends == nil {
+		return nil
+	}
+	list, err := permissions(ctx, th.tx, `SELECT `+permissionColumns+` FROM permissions WHERE person_id = $1 AND revoked_at IS NULL
+		AND (valid_until IS NULL OR valid_until > $2) ORDER BY number`, th.personID, th.now)
+	if err != nil {
+		return err
+	}
+	st := offers.PermissionState{Now: th.now.UTC()}
+	which := st.Sort(list, ends)
+	if len(which) == 0 {
+		return nil
+	}
+	if _, err := th.revoke(ctx, which, offers.RevokedByText, offers.Closer{MessageID: messageID}); err != nil {
+		return err
+	}
+	if err := th.say(ctx, offers.TextReceipt, offers.EndedReceipt(st.Ended)); err != nil {
+		return err
+	}
+	return th.advance(ctx)
+}
+
 // asked turns what a message asks for into permissions, and into the offers of those that need a yes of their own.
 func (th *thread) asked(ctx context.Context, p offers.PassRequest) error {
 	if p.TakesBack {
 		if err := th.takeBack(ctx, p.MessageID); err != nil {
 			return err
 		}
+	}
+	if err := th.ended(ctx, p.MessageID, p.Ends); err != nil {
+		return err
 	}
 	if len(p.Asked) == 0 {
 		return nil

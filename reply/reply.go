@@ -276,7 +276,7 @@ func (p *Processor) act(ctx context.Context, r offers.Received, out outcome, v c
 			req.Listed = append(req.Listed, o.ID)
 		}
 	}
-	req.Asked, req.TakesBack = p.hear(ctx, r, v, out), takesBackAsk(r, v)
+	req.Asked, req.TakesBack, req.Ends = p.hear(ctx, r, v, out), takesBackAsk(r, v), stopsFor(r)
 	err = p.inbox.Pass(ctx, req)
 	if errors.As(err, &refused) && refused.Why == offers.WhyDecided {
 		return true, nil
@@ -345,13 +345,13 @@ func (p *Processor) try(ctx context.Context, r offers.Received, out outcome, v c
 	case decline:
 		_, err := p.inbox.CloseByReply(ctx, offers.CloseRequest{
 			Offer: o, MessageID: r.MessageID, PersonID: r.PersonID, State: offers.Declined, Closer: closer, Reading: rec,
-			Receipt: offers.DeclinedReceipt(o),
+			Receipt: offers.DeclinedReceipt(o), Ends: stopsFor(r),
 		})
 		return err
 	case modify:
 		tell := data(r, v, outcome{})
 		_, err := p.inbox.CloseByReply(ctx, offers.CloseRequest{
-			Offer: o, MessageID: r.MessageID, PersonID: r.PersonID, State: offers.Modified, Closer: closer, Reading: rec, Tell: &tell,
+			Offer: o, MessageID: r.MessageID, PersonID: r.PersonID, State: offers.Modified, Closer: closer, Reading: rec, Tell: &tell, Ends: stopsFor(r),
 		})
 		return err
 	}

@@ -158,6 +158,40 @@ func permissionsAsk(r offers.Received) *asksOf {
 	return a
 }
 
+// stopWords is how people say that something is not to be done any more; what follows says for whom.
+var stopWords = regexp.MustCompile(`^(?:(?:please|pls|ok|okay|hey|hi|and|so|actually|no|nope|nah|wait|just) )*(?:(?:stop|quit|dont|do not|never|no more|no longer|you (?:may|can|should|must) (?:not|no longer)|you (?:cant|cannot|shouldnt|mustnt)|i (?:dont|do not) want you)(?: to| you| ever)? ` +
+	doings + `|no more (?:emails?|mails?|texts?|messages?|payments?|posts?)) (.+)$`)
+
+// everybody stands for whoever is written to.
+var everybody = regexp.MustCompile(`\b(?:them|him|her|anyone|anybody|everyone|everybody|people)\b`)
+
+// stopsFor says which permissions a message ends that tells the agent to stop: those of everyone it names. To be wrong costs
+// a question. nil: none.
+func stopsFor(r offers.Received) func(offers.Permission) bool {
+	if r.Tier != gate.TierOwner { // mutant: stops.owner
+		return nil
+	}
+	prepared := classifier.Prepare(classifier.NewWords(r.Text))
+	if prepared.Form != classifier.FormTyped {
+		return nil
+	}
+	m := stopWords.FindStringSubmatch(plainWords(prepared.Own))
+	if m == nil {
+		return nil
+	}
+	rest := " " + m[1] + " "
+	return func(p offers.Permission) bool {
+		named := false
+		for _, to := range p.Recipients {
+			for _, name := range append([]string{to.Said}, to.Addresses...) {
+				words := plainWords(name)
+				named = named || words != "" && strings.Contains(rest, " "+words+" ") // mutant: stops.named
+			}
+		}
+		return named || everybody.MatchString(rest)
+	}
+}
+
 // plainWords are the words in small letters with single spaces, without punctuation; an apostrophe joins.
 func plainWords(s string) string {
 	s = strings.Map(func(r rune) rune {

@@ -232,6 +232,25 @@ func TestSaid(t *testing.T) {
 	})
 }
 
+// Whoever says stop is believed, whatever else the words come to.
+func TestStopsFor(t *testing.T) {
+	p := offers.Permission{Granted: said.Granted{Recipients: []said.Recipient{{Said: "Dana", Addresses: []string{"dana@example.test"}}}}}
+	for text, want := range map[string]bool{
+		"stop emailing Dana": true, "Please don't email Dana any more": true, "don't ever text dana again": true, "you can't email Dana anymore.": true,
+		"no more emails to Dana": true, "never write to dana@example.test": true, "stop emailing them": true, "no, and stop emailing Dana": true, "I don't want you to email Dana": true, "ok, stop messaging Dana, it annoys her": true,
+		"stop emailing Kim": false, "don't email Kim any more": false, "don't forget to email Dana": false, "email Dana": false, "did you stop emailing Dana?": false, "stop": false, "don't email Danae": false,
+		"> stop emailing Dana": false, "Liked “stop emailing Dana”": false, "stop it": false,
+	} {
+		ends := stopsFor(offers.Received{Tier: gate.TierOwner, Text: text})
+		if got := ends != nil && ends(p); got != want {
+			t.Errorf("%q ends it: %v, want %v", text, got, want)
+		}
+		if stopsFor(offers.Received{Tier: gate.TierPaired, Text: text}) != nil {
+			t.Errorf("%q of somebody paired ends something", text)
+		}
+	}
+}
+
 // Each condition for itself.
 func TestHearable(t *testing.T) {
 	r := offers.Received{Tier: gate.TierOwner}

@@ -132,12 +132,39 @@ func (th *thread) endAll(messageID string) error {
 	return err
 }
 
+// ended ends the permissions that a message's words end, and says so.
+func (th *thread) ended(messageID string, ends func(offers.Permission) bool) error {
+	if ends == nil {
+		return nil
+	}
+	list, err := all(th.session, scanPermission, `SELECT `+permissionColumns+` FROM permissions WHERE person_id = ?1 AND revoked_at IS NULL
+		AND (valid_until IS NULL OR valid_until > ?2) ORDER BY number`, th.personID, th.now.UnixMicro())
+	if err != nil {
+		return err
+	}
+	st := offers.PermissionState{Now: th.now}
+	which := st.Sort(list, ends)
+	if len(which) == 0 {
+		return nil
+	}
+	if _, err := th.revoke(which, offers.RevokedByText, offers.Closer{MessageID: messageID}); err != nil {
+		return err
+	}
+	if err := th.say(offers.TextReceipt, offers.EndedReceipt(st.Ended)); err != nil {
+		return err
+	}
+	return th.advance()
+}
+
 // asked turns what a message asks for into permissions, and into the offers of those that need a yes of their own.
 func (th *thread) asked(p offers.PassRequest) error {
 	if p.TakesBack {
 		if err := th.takeBack(p.MessageID); err != nil {
 			return err
 		}
+	}
+	if err := th.ended(p.MessageID, p.Ends); err != nil {
+		return err
 	}
 	if len(p.Asked) == 0 {
 		return nil

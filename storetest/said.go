@@ -357,6 +357,38 @@ func saidTests(t *testing.T, open Open) {
 		}
 		w.wantErr(w.begins(op), offers.ErrNotApproved)
 	})
+	t.Run("WordsEndWhatTheyName", func(t *testing.T) {
+		w := newPermitted(t, open)
+		for _, to := range []string{"dana@example.test", "sam@example.test"} {
+			p, err := offers.Commanded(people.DefaultAccount, w.owner.ID, standing(to))
+			w.must(err)
+			_, err = w.Store.Grant(w.ctx, p)
+			w.must(err)
+		}
+		m := w.says(w.owner, "stop emailing Dana")
+		req := pass(m)
+		req.Ends = func(p offers.Permission) bool { return p.Addresses()[0] == "dana@example.test" }
+		w.must(w.Store.Pass(w.ctx, req))
+		if list := w.has(w.owner); !list[0].Revoked || list[0].RevokedBy != offers.RevokedByText || list[1].Revoked {
+			t.Errorf("%+v", list)
+		}
+		texts, err := w.Store.Texts(w.ctx, people.DefaultAccount, w.owner.ID)
+		w.must(err)
+		if texts[0].Kind != offers.TextReceipt || texts[0].Body != "Ended 1: send email to dana@example.test." {
+			t.Errorf("%+v", texts[0])
+		}
+		w.allowed(w.emails(m.RunID, "sam@example.test"), gate.ReasonDirectSend)
+		asked := w.emails(m.RunID, "dana@example.test")
+		w.asked(asked, gate.ReasonFloorSendOutside)
+		// A no to an offer can end one besides.
+		w.sendAll()
+		w.Advance(20 * MinRead)
+		req2 := no(w.offer(asked.Offer.ID), w.says(w.owner, "no, and stop emailing Sam"), offers.Declined)
+		req2.Ends = func(p offers.Permission) bool { return p.Addresses()[0] == "sam@example.test" }
+		_, err = w.Store.CloseByReply(w.ctx, req2)
+		w.must(err)
+		w.asked(w.emails(m.RunID, "sam@example.test"), gate.ReasonFloorSendOutside)
+	})
 	t.Run("StopEndsAll", func(t *testing.T) {
 		w := newPermitted(t, open)
 		theirs := w.person(gate.TierOwner)
