@@ -372,9 +372,7 @@ func (s *Store) AnswerPermissions(ctx context.Context, a offers.PermissionsAnswe
 			}
 			return th.advance(ctx)
 		}
-		var own int
-		err = th.tx.QueryRow(ctx, `SELECT count(*) FROM texts WHERE person_id = $1 AND kind IN ('reask', 'notice') AND queued_at > $2`,
-			th.personID, th.now.Add(-time.Hour)).Scan(&own)
+		own, err := th.ownTexts(ctx)
 		if err != nil || own >= a.HourlyLimit() { // mutant: answer.hourly
 			return err
 		}

@@ -193,9 +193,7 @@ func (s *Store) NoticeDue(ctx context.Context, notice string, hourly int) (int, 
 		if err != nil || len(due) == 0 {
 			return 0, err
 		}
-		var own int
-		err = th.tx.QueryRow(ctx, `SELECT count(*) FROM texts WHERE person_id = $1 AND kind IN ('reask', 'notice')
-			AND queued_at > cs_now() - interval '1 hour'`, th.personID).Scan(&own)
+		own, err := th.ownTexts(ctx)
 		if err != nil || own >= hourly {
 			return len(due), err
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -149,6 +150,13 @@ func (s *Store) Say(ctx context.Context, accountID, personID string, kind offers
 		return fmt.Errorf("say: %w", err)
 	}
 	return nil
+}
+
+// ownTexts counts the questions and notices that the service has put in line for the person on its own within the hour.
+func (th *thread) ownTexts(ctx context.Context) (n int, err error) {
+	err = th.tx.QueryRow(ctx, `SELECT count(*) FROM texts WHERE person_id = $1 AND kind IN ('reask', 'notice') AND queued_at > $2`,
+		th.personID, th.now.Add(-time.Hour)).Scan(&n)
+	return n, err
 }
 
 // say puts a text in line that is about no offer of its own, and goes to the person's first address.

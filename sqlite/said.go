@@ -379,9 +379,7 @@ func (s *Store) AnswerPermissions(ctx context.Context, a offers.PermissionsAnswe
 			}
 			return th.advance()
 		}
-		var own int
-		err = th.one(`SELECT count(*) FROM texts WHERE person_id = ?1 AND kind IN ('reask', 'notice') AND queued_at > ?2`,
-			[]any{th.personID, th.now.Add(-time.Hour).UnixMicro()}, &own)
+		own, err := th.ownTexts()
 		if err != nil || own >= a.HourlyLimit() { // mutant: answer.hourly
 			return err
 		}

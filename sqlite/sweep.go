@@ -190,9 +190,7 @@ func (s *Store) NoticeDue(ctx context.Context, notice string, hourly int) (int, 
 			if err != nil || n == 0 {
 				return 0, err
 			}
-			var own int
-			err = th.one(`SELECT count(*) FROM texts WHERE person_id = ?1 AND kind IN ('reask', 'notice') AND queued_at > ?2`,
-				[]any{th.personID, th.now.Add(-time.Hour).UnixMicro()}, &own)
+			own, err := th.ownTexts()
 			if err != nil || own >= hourly {
 				return int(n), err
 			}

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/countersign/countersign/offers"
 	"github.com/countersign/countersign/people"
@@ -143,6 +144,13 @@ func (s *Store) Say(ctx context.Context, accountID, personID string, kind offers
 		return fmt.Errorf("say: %w", err)
 	}
 	return nil
+}
+
+// ownTexts counts the questions and notices that the service has put in line for the person on its own within the hour.
+func (th *thread) ownTexts() (n int, err error) {
+	err = th.one(`SELECT count(*) FROM texts WHERE person_id = ?1 AND kind IN ('reask', 'notice') AND queued_at > ?2`,
+		[]any{th.personID, th.now.Add(-time.Hour).UnixMicro()}, &n)
+	return n, err
 }
 
 // say puts a text in line that is about no offer of its own, and goes to the person's first address.
