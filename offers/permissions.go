@@ -241,15 +241,15 @@ func (f Facts) permissionsIn(turn gate.Turn, op gate.Operation, policy *gate.Pol
 }
 
 // PlanOf asks decide until its answer rests on no permission that cannot be spent. What it rests on then is spent: spend takes
-// one call from a permission of that id, and says false where it does not count any more.
-func PlanOf(f Facts, decide func(Facts) (Plan, error), spend func(id string) (bool, error)) (Plan, error) {
+// one call from a permission of that id, notes whom it has served then, and says false where it does not count any more.
+func PlanOf(f Facts, decide func(Facts) (Plan, error), spend func(id string, served []string) (bool, error)) (Plan, error) {
 	for {
 		plan, err := decide(f)
 		id := plan.Decision.Grant
 		if err != nil || plan.Decision.Answer != gate.Allow || id == "" {
 			return plan, err
 		}
-		if ok, err := spend(id); ok || err != nil {
+		if ok, err := spend(id, plan.Served); ok || err != nil {
 			return plan, err
 		}
 		if len(f.Barred) > len(f.Permissions) {
@@ -257,6 +257,16 @@ func PlanOf(f Facts, decide func(Facts) (Plan, error), spend func(id string) (bo
 		}
 		f.Barred = append(f.Barred, id)
 	}
+}
+
+// servedBy is whom a permission has served once the operation has been covered by it.
+func (f Facts) servedBy(id string, op gate.Operation, policy *gate.Policy) []string {
+	i := slices.IndexFunc(f.Permissions, func(p Permission) bool { return p.ID == id })
+	call, ok := said.CallOf(op, policy)
+	if i < 0 || !ok {
+		return nil
+	}
+	return f.Permissions[i].ServedBy(call)
 }
 
 func grantOf(g *said.Granted, call said.Call) *gate.Grant {

@@ -116,6 +116,7 @@ func (s *Service) Reaches(op gate.Operation) []string {
 func (s *Service) plan(p Proposal, f Facts, token string) (Plan, error) {
 	op := gate.Operation{Kind: gate.Kind(p.Kind), Tool: p.Tool, Args: p.Args}
 	plan := Plan{Decision: gate.Decide(op, f.permissionsIn(f.Turn(), op, s.policy), s.policy)}
+	plan.Served = f.servedBy(plan.Decision.Grant, op, s.policy)
 	plan.Taints = plan.Decision.Answer != gate.Refuse && s.policy.ReadsUntrusted(op)
 	if plan.Decision.Answer == gate.Allow && op.Kind == gate.KindOutboundMessage {
 		return s.say(plan, f, p)

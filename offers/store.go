@@ -111,8 +111,9 @@ type Facts struct {
 type Plan struct {
 	Decision gate.Decision
 	Offer    *Draft
-	Taints   bool   // from now on the run and all of its root have read what a stranger may have written
-	Say      string // an allowed text to the run's own person: the service sends it and the operation has succeeded
+	Served   []string // whom the decision's permission has served with this call, by the names that were said
+	Taints   bool     // from now on the run and all of its root have read what a stranger may have written
+	Say      string   // an allowed text to the run's own person: the service sends it and the operation has succeeded
 }
 
 // Draft is the part of an offer that code composed.

@@ -82,7 +82,7 @@ func (s *Store) propose(ctx context.Context, tx pgx.Tx, opID string, p offers.Pr
 		}
 		f.Superseded = &old
 	}
-	plan, err := offers.PlanOf(f, decide, func(id string) (bool, error) { return th.spend(ctx, id) })
+	plan, err := offers.PlanOf(f, decide, func(id string, served []string) (bool, error) { return th.spend(ctx, id, served) })
 	if err != nil {
 		return err
 	}

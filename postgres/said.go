@@ -58,14 +58,15 @@ func permissions(ctx context.Context, q querier, query string, args ...any) ([]o
 
 // spend takes one call from a permission. It holds every condition under which the person's word still counts; false: it
 // does not.
-func (th *thread) spend(ctx context.Context, id string) (bool, error) {
-	tag, err := th.tx.Exec(ctx, `UPDATE permissions SET used = used + 1, used_at = cs_now() WHERE id = $1
+func (th *thread) spend(ctx context.Context, id string, served []string) (bool, error) {
+	tag, err := th.tx.Exec(ctx, `UPDATE permissions SET used = used + 1, used_at = cs_now(),
+		granted = CASE WHEN cardinality($3::text[]) > 0 THEN jsonb_set(granted, '{served}', to_jsonb($3::text[])) ELSE granted END WHERE id = $1
 		AND person_id = $2                                              -- mutant: spend.person
 		AND granted_at IS NOT NULL                                      -- mutant: spend.granted
 		AND revoked_at IS NULL                                          -- mutant: spend.revoked
 		AND (budget IS NULL OR used < budget)                           -- mutant: spend.budget
 		AND (valid_until IS NULL OR valid_until > cs_now())             -- mutant: spend.until
-		`, id, th.personID)
+		`, id, th.personID, served)
 	return tag.RowsAffected() == 1, err
 }
 

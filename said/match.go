@@ -71,7 +71,38 @@ func covers(g *Granted, call Call, now time.Time) bool {
 		return false
 	}
 	return channelCovers(g.Intent, call.Channel) && inTime(g, now) && inBudget(g) &&
-		recipientsCovered(g, call.Recipients) && amountCovered(g.Intent, call)
+		recipientsCovered(g, call.Recipients) && !servedAgain(g, call) && amountCovered(g.Intent, call)
+}
+
+// ServedBy is Served once the call has been covered. A standing permission, and
+// one for a number of calls, keeps no account of whom it reached.
+func (g *Granted) ServedBy(call Call) []string {
+	if g.Standing || g.Count > 0 || len(g.Recipients) != len(g.To) {
+		return nil
+	}
+	served := slices.Clone(g.Served)
+	for i, r := range g.Recipients {
+		if !slices.Contains(served, g.To[i]) && reaches(r, call.Recipients) {
+			served = append(served, g.To[i])
+		}
+	}
+	return served
+}
+
+func servedAgain(g *Granted, call Call) bool {
+	if g.Standing || g.Count > 0 {
+		return false
+	}
+	for i, r := range g.Recipients {
+		if slices.Contains(g.Served, g.To[i]) && reaches(r, call.Recipients) { // mutant: said.served
+			return true
+		}
+	}
+	return false
+}
+
+func reaches(r Recipient, recipients []string) bool {
+	return slices.ContainsFunc(recipients, func(a string) bool { return slices.Contains(r.Addresses, a) })
 }
 
 // channelCovers: a channel that was named is the only one. To send or to pay

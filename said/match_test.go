@@ -121,6 +121,8 @@ func TestMatch(t *testing.T) {
 		{"revoked", granted(func(g *Granted) { g.Revoked = true }), emailCall(dana), later(time.Minute), false},
 		{"used up", granted(func(g *Granted) { g.Used = 1 }), emailCall(dana), later(time.Minute), false},
 		{"one of two left", granted(func(g *Granted) { g.MaxCalls, g.Used = 2, 1 }), emailCall(dana), later(time.Minute), true},
+		{"her again, of two who were named", granted(func(g *Granted) { g.MaxCalls, g.Used, g.Served = 2, 1, []string{"Dana"} }), emailCall(dana), later(time.Minute), false},
+		{"her, after the other", granted(func(g *Granted) { g.MaxCalls, g.Used, g.Served = 2, 1, []string{"Sam"} }), emailCall(dana), later(time.Minute), true},
 		{"a one-off without a bound", granted(func(g *Granted) { g.MaxCalls = 0 }), emailCall(dana), later(time.Minute), false},
 		{"a count below nothing", granted(func(g *Granted) { g.Used = -1 }), emailCall(dana), later(time.Minute), false},
 		{"a standing one that has a count, without its bound", granted(func(g *Granted) { standing(g); g.Count = 3 }), emailCall(dana), later(time.Minute), false},

@@ -174,10 +174,13 @@ type Granted struct {
 	Recipients []Recipient `json:"recipients"` // one for each of To, in its order
 	// MaxCalls is Budget at granting, 0 for no bound (standing only); Used counts
 	// the calls that it has covered.
-	MaxCalls int       `json:"max_calls"`
-	Used     int       `json:"used"`
-	Revoked  bool      `json:"revoked"`
-	GivenAt  time.Time `json:"given_at"`
+	MaxCalls int `json:"max_calls"`
+	Used     int `json:"used"`
+	// Served are those of To whom a call of a one-off has reached: "pay Ann and Bob
+	// 20" is no word for paying Ann twice.
+	Served  []string  `json:"served,omitempty"`
+	Revoked bool      `json:"revoked"`
+	GivenAt time.Time `json:"given_at"`
 	// EndsAt is Ends at granting; zero for a standing one without an end.
 	EndsAt time.Time `json:"ends_at,omitzero"`
 }

@@ -50,14 +50,19 @@ func (th *thread) permissions() ([]offers.Permission, error) {
 
 // spend takes one call from a permission. It holds every condition under which the person's word still counts; false: it
 // does not.
-func (th *thread) spend(id string) (bool, error) {
-	n, err := th.exec(`UPDATE permissions SET used = used + 1, used_at = ?3 WHERE id = ?1
+func (th *thread) spend(id string, served []string) (bool, error) {
+	names, err := json.Marshal(served)
+	if err != nil {
+		return false, err
+	}
+	n, err := th.exec(`UPDATE permissions SET used = used + 1, used_at = ?3,
+		granted = iif(json_array_length(?4) > 0, json_set(granted, '$.served', json(?4)), granted) WHERE id = ?1
 		AND person_id = ?2                                              -- mutant: spend.person
 		AND granted_at IS NOT NULL                                      -- mutant: spend.granted
 		AND revoked_at IS NULL                                          -- mutant: spend.revoked
 		AND (budget IS NULL OR used < budget)                           -- mutant: spend.budget
 		AND (valid_until IS NULL OR valid_until > ?3)                   -- mutant: spend.until
-		`, fold(id), th.personID, th.now.UnixMicro())
+		`, fold(id), th.personID, th.now.UnixMicro(), string(names))
 	return n == 1, err
 }
 

@@ -136,6 +136,16 @@ func (w *permitted) begins(op offers.Operation) error {
 
 // saidTests hold what a person lets happen without a question: how it comes about, what it covers, and how it ends.
 func saidTests(t *testing.T, open Open) {
+	t.Run("Invariant02_EachOfSeveralOnce", func(t *testing.T) {
+		w := newPermitted(t, open)
+		m := w.asks(w.owner, once("Dana", "Sam Lee"))
+		w.allowed(w.emails(m.RunID, "dana@example.test"), gate.ReasonSaidIntent)
+		w.asked(w.emails(m.RunID, "dana@example.test"), gate.ReasonFloorSendOutside)
+		w.asked(w.emails(m.RunID, "dana@example.test", "sam@example.test"), gate.ReasonFloorSendOutside)
+		w.allowed(w.emails(m.RunID, "sam@example.test"), gate.ReasonSaidIntent)
+		w.asked(w.emails(m.RunID, "sam@example.test"), gate.ReasonFloorSendOutside)
+		equal(t, "served", w.only(w.owner).Served, []string{"Dana", "Sam Lee"})
+	})
 	t.Run("AskedOnceDoneOnce", func(t *testing.T) {
 		w := newPermitted(t, open)
 		m := w.asks(w.owner, once("Dana"))
@@ -162,11 +172,11 @@ func saidTests(t *testing.T, open Open) {
 		w.must(w.begins(op))
 		w.asked(w.emails(m.RunID, "dana@example.test"), gate.ReasonFloorSendOutside)
 	})
-	t.Run("OneCallForEachWhoIsNamed", func(t *testing.T) {
+	t.Run("Invariant02_BothAtOnceAreBothServed", func(t *testing.T) {
 		w := newPermitted(t, open)
 		m := w.asks(w.owner, once("Dana", "sam@example.test"))
 		w.allowed(w.emails(m.RunID, "dana@example.test", "sam@example.test"), gate.ReasonSaidIntent)
-		w.allowed(w.emails(m.RunID, "sam@example.test"), gate.ReasonSaidIntent)
+		w.asked(w.emails(m.RunID, "sam@example.test"), gate.ReasonFloorSendOutside)
 		w.asked(w.emails(m.RunID, "dana@example.test"), gate.ReasonFloorSendOutside)
 	})
 	t.Run("NobodyInDoubt", func(t *testing.T) {
