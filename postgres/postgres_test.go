@@ -14,7 +14,7 @@ import (
 
 func TestStore(t *testing.T) { storetest.Run(t, open) }
 
-func TestMachine(t *testing.T) { storetest.RunMachine(t, open, 60) }
+func TestMachine(t *testing.T) { storetest.RunMachine(t, open, 20) }
 
 func TestEndpoints(t *testing.T) { storetest.RunEndpoints(t, open) }
 

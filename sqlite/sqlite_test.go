@@ -14,7 +14,7 @@ import (
 
 func TestStore(t *testing.T) { storetest.Run(t, open) }
 
-func TestMachine(t *testing.T) { storetest.RunMachine(t, open, 180) }
+func TestMachine(t *testing.T) { storetest.RunMachine(t, open, 40) }
 
 func TestEndpoints(t *testing.T) { storetest.RunEndpoints(t, open) }
 
