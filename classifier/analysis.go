@@ -104,8 +104,8 @@ func newLabelFacts(l *lexicon, label Label) labelFacts {
 	}
 	f.plain = l.verbAt(f.tokens, 0) == 0
 	for i := range f.tokens {
-		f.nouns.join(l.nouns[f.tokens[i].text])
-		f.nouns.join(l.special[f.tokens[i].text])
+		f.nouns.join(l.nouns.at(f.tokens[i].text))
+		f.nouns.join(l.special.at(f.tokens[i].text))
 	}
 	for family, groups := range l.verbNoun {
 		if f.verbs&(1<<family) != 0 {
@@ -126,7 +126,7 @@ func (l *lexicon) partedVerb(toks []token) uint64 {
 	for k := 2; k < len(toks) && k <= 5; k++ {
 		switch p := toks[k].text; p {
 		case "up", "off", "on", "down", "out":
-			return l.verbs[toks[0].text+" "+p]
+			return l.verbs.at(toks[0].text + " " + p)
 		}
 	}
 	return 0
@@ -151,7 +151,7 @@ func (l *lexicon) verbAt(toks []token, i int) uint64 {
 			}
 			key = b.String()
 		}
-		if v := l.verbs[key]; v != 0 {
+		if v := l.verbs.at(key); v != 0 {
 			return v
 		}
 	}
@@ -176,8 +176,8 @@ func analyse(p Prepared, offers []Label) *analysis {
 	most, strange := 0, false
 	for i := range a.tokens {
 		t := &a.tokens[i]
-		in, ok := l.known[t.text]
-		if !ok && t.kind == wordToken && !a.label.echoes(t.text) && l.nouns[t.text].empty() && l.numbers[t.text] == "" && l.same[t.text] == "" {
+		in, ok := l.known.get(t.text)
+		if !ok && t.kind == wordToken && !a.label.echoes(t.text) && l.nouns.at(t.text).empty() && l.numbers[t.text] == "" && l.same[t.text] == "" {
 			w, mended := l.unstretch(t.text)
 			if !mended && !a.mayBeName(t) {
 				w, mended = l.mend(t.text)
@@ -187,10 +187,10 @@ func analyse(p Prepared, offers []Label) *analysis {
 			}
 			if mended {
 				t.text, t.fixed = w, true
-				in = l.known[w]
+				in = l.known.at(w)
 			}
 		}
-		own |= l.own[t.text]
+		own |= l.own.at(t.text)
 		strange = strange || in == 0 && t.kind == wordToken
 		for lang := range known {
 			if in&(1<<lang) != 0 {
@@ -289,11 +289,11 @@ func (a *analysis) writtenIn(l *lexicon, lang int) bool {
 	n := 0
 	for i := range a.tokens {
 		w := a.tokens[i].text
-		if in := l.own[w]; in&(1<<lang) == 0 || in&1 != 0 {
+		if in := l.own.at(w); in&(1<<lang) == 0 || in&1 != 0 {
 			continue
 		}
 		n++
-		if n > 1 || w[0] >= 0x80 || l.tables[lang].words[w].verbs&a.label.verbs != 0 {
+		if n > 1 || w[0] >= 0x80 || l.tables[lang].words.at(w).verbs&a.label.verbs != 0 {
 			return true
 		}
 	}
@@ -303,7 +303,7 @@ func (a *analysis) writtenIn(l *lexicon, lang int) bool {
 // ownWords says whether some word is one of the language and not of English.
 func (a *analysis) ownWords(l *lexicon, lang int) bool {
 	for i := range a.tokens {
-		if in := l.own[a.tokens[i].text]; in&(1<<lang) != 0 && in&1 == 0 {
+		if in := l.own.at(a.tokens[i].text); in&(1<<lang) != 0 && in&1 == 0 {
 			return true
 		}
 	}
@@ -347,7 +347,7 @@ func (a *analysis) parse(l *lexicon, lang int, mixed bool) []item {
 func (a *analysis) classify(l *lexicon, t *table, i int) (kind, int) {
 	tok := &a.tokens[i]
 	e, n := t.match(a.tokens, i)
-	first := t.words[tok.text]
+	first := t.words.at(tok.text)
 	label := &a.label
 	if n > 1 && e.kind == kindUnknown && e.verbs&label.verbs == 0 && (first.kind != kindUnknown || first.verbs != 0) {
 		e, n = first, 1 // the phrase is another action's; its first word may be this one's
@@ -403,7 +403,7 @@ func (a *analysis) classify(l *lexicon, t *table, i int) (kind, int) {
 		if n == 1 && (e.kind == kindTime || e.kind == kindThird) && label.has(tok.text) {
 			return kindEcho, 1
 		}
-		if n == 1 && e.kind == kindThird && label.nouns.meets(l.nouns[tok.text]) {
+		if n == 1 && e.kind == kindThird && label.nouns.meets(l.nouns.at(tok.text)) {
 			return kindEcho, 1 // the client whom the label names
 		}
 		if tok.text == "no" && n == 1 && t == &l.tables[languagePT] && !tok.start && !tok.comma && i+1 < len(a.tokens) && !a.tokens[i+1].start && !a.tokens[i+1].comma && a.classifyIn(l, t, i+1) == kindEcho {
@@ -421,7 +421,7 @@ func (a *analysis) classify(l *lexicon, t *table, i int) (kind, int) {
 		if e.kind == kindChange && n <= 3 && isBoth(a.tokens[i+n-1].text) && label.has("2") {
 			return kindEcho, n
 		}
-		if e.kind == kindStop && n == 1 && tok.text == "ya" && i > 0 && !tok.start && (t.words[a.tokens[i-1].text].verbs|t.withoutClitic(a.tokens[i-1].text).verbs)&label.verbs != 0 {
+		if e.kind == kindStop && n == 1 && tok.text == "ya" && i > 0 && !tok.start && (t.words.at(a.tokens[i-1].text).verbs|t.withoutClitic(a.tokens[i-1].text).verbs)&label.verbs != 0 {
 			return kindFiller, 1 // Spanish "pay it already"; "ya lo pagué" is another entry
 		}
 		if tok.text == "maar" && n == 1 && (a.particle(t, i) || a.told(t, i)) {
@@ -434,7 +434,7 @@ func (a *analysis) classify(l *lexicon, t *table, i int) (kind, int) {
 		}
 		return e.kind, n
 	default: // a verb of another action
-		if label.nouns.meets(l.nouns[tok.text]) || label.echoes(tok.text) {
+		if label.nouns.meets(l.nouns.at(tok.text)) || label.echoes(tok.text) {
 			return kindEcho, n
 		}
 		return kindOther, n
@@ -484,13 +484,13 @@ func (a *analysis) parted(l *lexicon, t *table, i int) int {
 			if k == i+1 || !object {
 				return 0
 			}
-			if l.verbs[w+" "+o]&a.label.verbs != 0 {
+			if l.verbs.at(w+" "+o)&a.label.verbs != 0 {
 				return k + 1 - i
 			}
 			return 0
 		case "the", "my", "our", "that", "this", "those", "these", "all":
 		default:
-			if !a.label.echoes(o) && !a.label.nouns.meets(l.nouns[o]) {
+			if !a.label.echoes(o) && !a.label.nouns.meets(l.nouns.at(o)) {
 				return 0
 			}
 			object = true
@@ -523,7 +523,7 @@ func (a *analysis) clauseStarts(l *lexicon, i int) bool {
 		case "and", "so", "but", "then", "oh", "wait", "well", "um", "uh":
 			continue
 		}
-		k := l.tables[0].words[a.tokens[i-1].text].kind
+		k := l.tables[0].words.at(a.tokens[i-1].text).kind
 		return k >= kindFiller && k != kindEcho && k != kindVerb
 	}
 }
@@ -557,7 +557,7 @@ func (a *analysis) particleOfVerb(i int) bool {
 		case "take", "put", "turn", "get", "go", "hold", "call", "cut", "shut", "keep", "let", "set", "write", "make", "give", "leave", "start", "see":
 			return false
 		default:
-			return t.words[w].verbs&a.label.verbs != 0
+			return t.words.at(w).verbs&a.label.verbs != 0
 		}
 	}
 	return false
@@ -597,7 +597,7 @@ func (a *analysis) particle(t *table, i int) bool {
 		return false
 	}
 	for k := i + 1; k < len(a.tokens) && !a.tokens[k].start && !a.tokens[k].comma; k++ {
-		switch t.words[a.tokens[k].text].kind {
+		switch t.words.at(a.tokens[k].text).kind {
 		case kindFiller, kindCourtesy, kindAssent:
 		default:
 			return false
@@ -610,7 +610,7 @@ func (a *analysis) particle(t *table, i int) bool {
 // says, as in "zeg de lunch maar af": an action before it in the same clause.
 func (a *analysis) told(t *table, i int) bool {
 	for k := i; k > 0 && !a.tokens[k].start && !a.tokens[k].comma; k-- {
-		e := t.words[a.tokens[k-1].text]
+		e := t.words.at(a.tokens[k-1].text)
 		if e.verbs&a.label.verbs != 0 || e.kind == kindGo {
 			return true
 		}
@@ -802,7 +802,7 @@ func (a *analysis) sameClock(i int) (n int) {
 		}
 		minutes, open, n = h*60, h <= 12, 1 // "6 is fine" to "… at 18:00"
 		if i+1 < len(a.tokens) && !a.tokens[i+1].start && !a.tokens[i+1].comma {
-			if k := words().tables[a.language].words[a.tokens[i+1].text].kind; k == kindUnknown {
+			if k := words().tables[a.language].words.at(a.tokens[i+1].text).kind; k == kindUnknown {
 				return 0
 			}
 		}
@@ -836,12 +836,12 @@ func (a *analysis) classifyUnlisted(l *lexicon, i int) kind {
 			return kindFunction
 		}
 		return kindNumber
-	case label.nouns.meets(l.nouns[tok.text]):
+	case label.nouns.meets(l.nouns.at(tok.text)):
 		return kindEcho
 	case tok.kind == symbolToken && isDecoration(tok.text):
 		return kindFiller
-	case len(tok.text) > 3 && (tok.text[0] == 'l' || tok.text[0] == 'd') && l.nouns[tok.text].empty() &&
-		(label.echoes(tok.text[1:]) || label.nouns.meets(l.nouns[tok.text[1:]])):
+	case len(tok.text) > 3 && (tok.text[0] == 'l' || tok.text[0] == 'd') && l.nouns.at(tok.text).empty() &&
+		(label.echoes(tok.text[1:]) || label.nouns.meets(l.nouns.at(tok.text[1:]))):
 		return kindEcho // "l'invitation", "l'appel": the apostrophe is folded away
 	case a.particleOfVerb(i):
 		return kindFunction
@@ -868,11 +868,11 @@ func (a *analysis) sameNumber(l *lexicon, i int, n string) bool {
 	}
 	if i+1 < len(a.tokens) && !a.tokens[i+1].start && !a.tokens[i+1].comma && a.tokens[i+1].kind == wordToken {
 		w := a.tokens[i+1].text
-		if thing := !l.nouns[w].empty() || a.label.echoes(w) && l.tables[0].words[w].kind == kindUnknown; thing && l.verbs[w]&a.label.verbs == 0 && !l.small(w) {
+		if thing := !l.nouns.at(w).empty() || a.label.echoes(w) && l.tables[0].words.at(w).kind == kindUnknown; thing && l.verbs.at(w)&a.label.verbs == 0 && !l.small(w) {
 			after = w
 			// The thing counted is the last of its words: "one event ticket".
 			for k := i + 2; k < len(a.tokens) && !a.tokens[k].start && !a.tokens[k].comma && a.tokens[k].kind == wordToken; k++ {
-				if w := a.tokens[k].text; l.tables[0].words[w].kind != kindUnknown || !a.label.echoes(w) {
+				if w := a.tokens[k].text; l.tables[0].words.at(w).kind != kindUnknown || !a.label.echoes(w) {
 					break
 				}
 				after = a.tokens[k].text
@@ -903,7 +903,7 @@ func (a *analysis) sameNumber(l *lexicon, i int, n string) bool {
 func (f *labelFacts) counts(l *lexicon, j int, thing string) bool {
 	for k := j + 1; k < len(f.tokens) && k <= j+3; k++ {
 		t := f.tokens[k].text
-		if t == thing || l.nouns[t].meets(l.nouns[thing]) || strings.TrimSuffix(t, "s") == strings.TrimSuffix(thing, "s") {
+		if t == thing || l.nouns.at(t).meets(l.nouns.at(thing)) || strings.TrimSuffix(t, "s") == strings.TrimSuffix(thing, "s") {
 			return true
 		}
 	}
@@ -928,7 +928,7 @@ func (a *analysis) pronounOne(l *lexicon, i int) bool {
 		return !a.hasCount()
 	}
 	next := a.tokens[i+1].text
-	e := l.tables[0].words[next]
+	e := l.tables[0].words.at(next)
 	return (e.kind == kindCourtesy || e.kind == kindFiller || next == "for") && !a.hasCount() && !a.label.several(l)
 }
 
@@ -936,7 +936,7 @@ func (a *analysis) pronounOne(l *lexicon, i int) bool {
 // not what was offered.
 func (f *labelFacts) several(l *lexicon) bool {
 	for i := range f.tokens {
-		if t := f.tokens[i].text; len(t) > 3 && strings.HasSuffix(t, "s") && !l.nouns[t].empty() && !f.has(strings.TrimSuffix(t, "s")) && l.tables[0].words[t].kind == kindUnknown {
+		if t := f.tokens[i].text; len(t) > 3 && strings.HasSuffix(t, "s") && !l.nouns.at(t).empty() && !f.has(strings.TrimSuffix(t, "s")) && l.tables[0].words.at(t).kind == kindUnknown {
 			return true
 		}
 	}
@@ -958,8 +958,8 @@ func (a *analysis) hasCount() bool {
 		if _, _, n := clock(toks, i); n > 0 || i+1 == len(toks) || toks[i+1].kind != wordToken {
 			continue
 		}
-		next := l.tables[0].words[toks[i+1].text].kind
-		if next == kindUnknown && l.same[toks[i+1].text] == "" || !l.nouns[toks[i+1].text].empty() {
+		next := l.tables[0].words.at(toks[i+1].text).kind
+		if next == kindUnknown && l.same[toks[i+1].text] == "" || !l.nouns.at(toks[i+1].text).empty() {
 			return true
 		}
 	}
@@ -1062,7 +1062,7 @@ func (a *analysis) bent() bool {
 		if to.text != "to" || to.start || next.start || a.label.has("to") && a.label.has(next.text) {
 			continue
 		}
-		e := words().tables[0].words[next.text]
+		e := words().tables[0].words.at(next.text)
 		if a.itemAt(it.to+1).kind == kindVerb || e.verbs != 0 && !a.label.echoes(next.text) {
 			return true
 		}
@@ -1144,7 +1144,7 @@ func Knows(word string) bool {
 	toks, _ := tokenize(nil, fold(word), maxTokens, l.cjk)
 	for i := range toks {
 		w := toks[i].text
-		if l.known[w] != 0 || !l.nouns[w].empty() || l.numbers[w] != "" || l.same[w] != "" {
+		if l.known.at(w) != 0 || !l.nouns.at(w).empty() || l.numbers[w] != "" || l.same[w] != "" {
 			continue
 		}
 		return false

@@ -316,12 +316,12 @@ func canonicalNumber(s string) string {
 
 // cjkSet finds words in text that is written without spaces.
 type cjkSet struct {
-	words map[string]struct{}
+	words wordMap[struct{}]
 	max   int // bytes
 }
 
 func (c *cjkSet) add(w string) {
-	c.words[w] = struct{}{}
+	c.words.open[w] = struct{}{}
 	c.max = max(c.max, len(w))
 }
 
@@ -333,7 +333,7 @@ func (c *cjkSet) longest(s string) int {
 			if k < len(s) && !utf8.RuneStart(s[k]) {
 				continue
 			}
-			if _, ok := c.words[s[:k]]; ok {
+			if _, ok := c.words.get(s[:k]); ok {
 				return k
 			}
 		}

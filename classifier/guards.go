@@ -371,7 +371,7 @@ func (a *analysis) saysNow() bool {
 func (a *analysis) labelHasTime() bool {
 	t := &words().tables[0]
 	for i := range a.label.tokens {
-		if t.words[a.label.tokens[i].text].kind == kindTime {
+		if t.words.at(a.label.tokens[i].text).kind == kindTime {
 			return true
 		}
 	}

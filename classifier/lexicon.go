@@ -76,29 +76,29 @@ type phrase struct {
 
 // table is one language.
 type table struct {
-	words   map[string]entry
+	words   wordMap[entry]
 	phrases map[string][]phrase // by first word, longest first
 	clitics bool                // pronouns hang on verbs
 }
 
 // lexicon is everything that was read from lexicon/.
 type lexicon struct {
-	tables   []table           // by index in languages
-	known    map[string]uint16 // words to languages, bit per language
-	own      map[string]uint16 // the same, without what every language has in common
+	tables   []table         // by index in languages
+	known    wordMap[uint16] // words to languages, bit per language
+	own      wordMap[uint16] // the same, without what every language has in common
 	cjk      *cjkSet
-	verbs    map[string]uint64 // any language; phrases joined by spaces
-	nouns    map[string]nounSet
-	special  map[string]nounSet // groups that a label's word may be called by, not the other way round
-	families map[string]int     // name of a verb family to its index
-	verbNoun map[int]nounSet    // verb family index to groups
-	numbers  map[string]string  // number word to digits
-	same     map[string]string  // day, month or part of the day to its English name
-	typo     []string           // assent words that a typo may be mended to
-	swapped  []string           // words of four letters and more whose neighbours may be swapped back
-	actions  []action           // words of five letters and more that a slip of the finger may be mended to
-	nearStop []string           // short negations and stop words that no mending may touch
-	reasons  []reasonTable      // by index in languages
+	verbs    wordMap[uint64] // any language; phrases joined by spaces
+	nouns    wordMap[nounSet]
+	special  wordMap[nounSet]  // groups that a label's word may be called by, not the other way round
+	families map[string]int    // name of a verb family to its index
+	verbNoun map[int]nounSet   // verb family index to groups
+	numbers  map[string]string // number word to digits
+	same     map[string]string // day, month or part of the day to its English name
+	typo     []string          // assent words that a typo may be mended to
+	swapped  []string          // words of four letters and more whose neighbours may be swapped back
+	actions  []action          // words of five letters and more that a slip of the finger may be mended to
+	nearStop []string          // short negations and stop words that no mending may touch
+	reasons  []reasonTable     // by index in languages
 
 	bits        familyBits
 	headers     []headerSet
@@ -134,19 +134,19 @@ var words = sync.OnceValue(loadLexicon)
 func loadLexicon() *lexicon {
 	l := &lexicon{
 		tables:   make([]table, len(languages)),
-		known:    make(map[string]uint16, 1<<14),
-		own:      make(map[string]uint16, 1<<14),
-		cjk:      &cjkSet{words: map[string]struct{}{}},
-		verbs:    make(map[string]uint64, 1<<14),
-		nouns:    make(map[string]nounSet, 1<<12),
-		special:  map[string]nounSet{},
+		known:    newWordMap[uint16](1 << 14),
+		own:      newWordMap[uint16](1 << 14),
+		cjk:      &cjkSet{words: newWordMap[struct{}](0)},
+		verbs:    newWordMap[uint64](1 << 14),
+		nouns:    newWordMap[nounSet](1 << 12),
+		special:  newWordMap[nounSet](0),
 		families: map[string]int{},
 		verbNoun: map[int]nounSet{},
 		numbers:  map[string]string{},
 		same:     map[string]string{},
 	}
 	for i := range l.tables {
-		l.tables[i] = table{words: make(map[string]entry, 1<<11), phrases: map[string][]phrase{},
+		l.tables[i] = table{words: newWordMap[entry](1 << 11), phrases: map[string][]phrase{},
 			clitics: languages[i] == "es" || languages[i] == "it" || languages[i] == "pt"}
 	}
 	l.loadVerbs()
@@ -160,8 +160,8 @@ func loadLexicon() *lexicon {
 	for i, lang := range languages {
 		l.loadKinds(i, lang)
 	}
-	for w, in := range l.known {
-		l.own[w] = in
+	for w, in := range l.known.open {
+		l.own.open[w] = in
 	}
 	l.inflectPraise()
 	for i := range languages {
@@ -179,7 +179,21 @@ func loadLexicon() *lexicon {
 	l.loadReasons()
 	l.loadTypos()
 	l.loadForms()
+	l.close()
 	return l
+}
+
+// close makes the maps of words small, when all of the lexicon is read.
+func (l *lexicon) close() {
+	for i := range l.tables {
+		l.tables[i].words.close()
+	}
+	l.known.close()
+	l.own.close()
+	l.cjk.words.close()
+	l.verbs.close()
+	l.nouns.close()
+	l.special.close()
 }
 
 // lines gives the lines of a lexicon file without comments; files are ours, so
@@ -231,7 +245,7 @@ func (l *lexicon) put(lang int, e string, add entry) (words []string) {
 	}
 	t := &l.tables[lang]
 	if len(ws) == 1 {
-		t.words[ws[0]] = merged(t.words[ws[0]], add)
+		t.words.open[ws[0]] = merged(t.words.open[ws[0]], add)
 	} else {
 		ps := t.phrases[ws[0]]
 		i := slices.IndexFunc(ps, func(p phrase) bool { return slices.Equal(p.rest, ws[1:]) })
@@ -243,7 +257,7 @@ func (l *lexicon) put(lang int, e string, add entry) (words []string) {
 		t.phrases[ws[0]] = ps
 	}
 	for _, w := range ws {
-		l.known[w] |= 1 << lang
+		l.known.open[w] |= 1 << lang
 	}
 	return ws
 }
@@ -276,17 +290,17 @@ func (l *lexicon) inflectPraise() {
 	for i, lang := range languages {
 		t := &l.tables[i]
 		var bases []string
-		for w, e := range t.words {
+		for w, e := range t.words.open {
 			if e.kind == kindApprove && len(w) >= 4 && isPlainASCII(w) {
 				bases = append(bases, w)
 			}
 		}
 		for _, w := range bases {
 			for _, form := range praise(lang, w) {
-				if _, taken := t.words[form]; !taken && t.phrases[form] == nil {
-					t.words[form] = entry{kind: kindApprove}
-					l.known[form] |= 1 << i
-					l.own[form] |= 1 << i
+				if _, taken := t.words.open[form]; !taken && t.phrases[form] == nil {
+					t.words.open[form] = entry{kind: kindApprove}
+					l.known.open[form] |= 1 << i
+					l.own.open[form] |= 1 << i
 				}
 			}
 		}
@@ -313,7 +327,7 @@ func (l *lexicon) loadVerbs() {
 			}
 			for _, f := range forms {
 				key := strings.Join(l.put(i, f, entry{verbs: 1 << family}), " ")
-				l.verbs[key] |= 1 << family
+				l.verbs.open[key] |= 1 << family
 			}
 		}
 	}
@@ -337,17 +351,17 @@ func (l *lexicon) loadNouns() {
 			ws := l.split(e)
 			for _, w := range ws {
 				if labelOnly {
-					s := l.special[w]
+					s := l.special.at(w)
 					s.add(group)
-					l.special[w] = s
+					l.special.open[w] = s
 					continue
 				}
 				if len(ws) > 1 && (len(w) < 4 || l.small(w)) {
 					continue
 				}
-				s := l.nouns[w]
+				s := l.nouns.at(w)
 				s.add(group)
-				l.nouns[w] = s
+				l.nouns.open[w] = s
 			}
 		}
 		group++
@@ -357,7 +371,7 @@ func (l *lexicon) loadNouns() {
 // small says whether the word is a function word of some language.
 func (l *lexicon) small(w string) bool {
 	for i := range l.tables {
-		if l.tables[i].words[w].kind == kindFunction {
+		if l.tables[i].words.at(w).kind == kindFunction {
 			return true
 		}
 	}
@@ -517,7 +531,7 @@ func (l *lexicon) loadSame() {
 // words of go-ahead, of at least five letters; and what it must stay away from.
 func (l *lexicon) loadTypos() {
 	for _, lang := range []int{0, 1, 2, 3, 4, 5, 6} {
-		for w, e := range l.tables[lang].words {
+		for w, e := range l.tables[lang].words.open {
 			switch {
 			case e.kind == kindAssent && len(w) >= 5, e.kind == kindApprove && len(w) >= 7, e.kind == kindCourtesy && w == "please":
 				l.typo = append(l.typo, w)
@@ -527,14 +541,14 @@ func (l *lexicon) loadTypos() {
 		}
 	}
 	for _, lang := range []int{0} {
-		for w, e := range l.tables[lang].words {
+		for w, e := range l.tables[lang].words.open {
 			if len(w) >= 4 && (e.kind == kindAssent || e.kind == kindApprove || e.verbs != 0 && e.kind < kindOther) {
 				l.swapped = append(l.swapped, w)
 			}
 		}
 	}
 	for lang := range 7 {
-		for w, e := range l.tables[lang].words {
+		for w, e := range l.tables[lang].words.open {
 			if e.verbs != 0 && len(w) >= 4 && isPlainASCII(w) {
 				l.actions = append(l.actions, action{w, e.verbs})
 			}
@@ -567,7 +581,7 @@ func (t *table) match(toks []token, i int) (e entry, n int) {
 			return p.entry, len(p.rest) + 1
 		}
 	}
-	if e, ok := t.words[toks[i].text]; ok {
+	if e, ok := t.words.get(toks[i].text); ok {
 		return e, 1
 	}
 	return entry{}, 0
@@ -579,10 +593,10 @@ func (t *table) withoutClitic(w string) entry {
 	if t.clitics {
 		for _, c := range [...]string{"selos", "selas", "selo", "sela", "melos", "melas", "melo", "mela", "noslo", "nosla", "glielo", "gliela", "glieli", "gliele", "celo", "cela", "lo", "la", "los", "las", "le", "les", "li", "gli", "ne", "ci", "nos", "me", "mi"} {
 			if base, ok := strings.CutSuffix(w, c); ok && len(base) >= 3 {
-				if e, ok := t.words[base]; ok && e.verbs != 0 {
+				if e, ok := t.words.get(base); ok && e.verbs != 0 {
 					return e
 				}
-				if e, ok := t.words[base+"e"]; ok && e.verbs != 0 { // mandar(e)lo
+				if e, ok := t.words.get(base + "e"); ok && e.verbs != 0 { // mandar(e)lo
 					return e
 				}
 			}
@@ -717,7 +731,7 @@ func (l *lexicon) unstretch(w string) (string, bool) {
 		if !changed {
 			continue
 		}
-		if _, ok := l.known[string(b)]; ok {
+		if _, ok := l.known.get(string(b)); ok {
 			// "kkkk" is laughter, "suuuure" is not meant.
 			switch string(b) {
 			case "k", "kk":

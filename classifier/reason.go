@@ -73,7 +73,7 @@ func (l *lexicon) loadReasons() {
 			}
 			l.reasons[i][ws[0]] = append(l.reasons[i][ws[0]], reasonPhrase{ws[1:], part})
 			for _, w := range ws {
-				l.known[w] |= 1 << i
+				l.known.open[w] |= 1 << i
 			}
 		}
 	}
@@ -354,7 +354,7 @@ func (a *analysis) mayHold(l *lexicon, t reasonTable, subject, i, to int) bool {
 	if a.loses() {
 		return true
 	}
-	return i+1 == to && len(tok.text) > 2 && l.nouns[tok.text].empty() && t.of(reasonSelf, a.tokens, subject, to) > 0 && i-subject <= 3 && isMyBe(a.tokens[i-1].text, a.tokens[subject].text)
+	return i+1 == to && len(tok.text) > 2 && l.nouns.at(tok.text).empty() && t.of(reasonSelf, a.tokens, subject, to) > 0 && i-subject <= 3 && isMyBe(a.tokens[i-1].text, a.tokens[subject].text)
 }
 
 // isMyBe says whether the word before a state, or the subject itself, is "am".
@@ -691,5 +691,5 @@ func (a *analysis) classifyOne(l *lexicon, i int) kind {
 }
 
 func (a *analysis) kindAt(l *lexicon, i int) kind {
-	return l.tables[a.language].words[a.tokens[i].text].kind
+	return l.tables[a.language].words.at(a.tokens[i].text).kind
 }
