@@ -37,6 +37,9 @@ const (
 	lockWait = 30 * time.Second
 	// readers is the number of connections for plain reads, which WAL keeps apart from the writer.
 	readers = 4
+	// readerCache is what a reading connection keeps of the file, in SQLite's words: 256 KiB. It forgets all of it whenever
+	// somebody has committed, so that beside a busy writer SQLite's own 2 MiB for each hold little that is of use.
+	readerCache = "cache_size(-256)"
 )
 
 // Store is every store of the product on one file.
@@ -86,7 +89,7 @@ func Open(ctx context.Context, path string, opts ...Option) (*Store, error) {
 		return nil, errors.Join(fmt.Errorf("sqlite: %w", err), s.pool.Close())
 	}
 	s.writer = newStatements(s.conn)
-	if s.readPool, err = sql.Open("sqlite", dsn(path, s.busy, url.Values{"_pragma": {"query_only(ON)"}})); err != nil {
+	if s.readPool, err = sql.Open("sqlite", dsn(path, s.busy, url.Values{"_pragma": {"query_only(ON)", readerCache}})); err != nil {
 		return nil, errors.Join(fmt.Errorf("sqlite: %w", err), s.conn.Close(), s.pool.Close())
 	}
 	s.readPool.SetMaxOpenConns(readers)
