@@ -131,6 +131,9 @@ func (l *lexicon) familyBits(names ...string) uint64 {
 // words is the lexicon, read at its first use.
 var words = sync.OnceValue(loadLexicon)
 
+// Load reads the lexicon, unless it has been read. It takes a tenth of a second, which the first message would wait for.
+func Load() { words() }
+
 func loadLexicon() *lexicon {
 	l := &lexicon{
 		tables:   make([]table, len(languages)),

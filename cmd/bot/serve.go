@@ -4,6 +4,8 @@ import (
 	"errors"
 	"net"
 	"runtime/debug"
+
+	"github.com/countersign/countersign/classifier"
 )
 
 // gcPercent halves the heap of a server where GOGC does not say: what lives is a few MiB, and collecting twice as often
@@ -99,6 +101,8 @@ func (c *serveCmd) Run(e *env) error {
 	if a.internal, err = listenInternal(e.ctx, cfg.ConsoleAddr, e.log); err != nil {
 		return errors.Join(err, l.Close())
 	}
+	classifier.Load()
+	debug.FreeOSMemory() // of what only the start has needed
 	e.log.Info("listening", "addr", l.Addr().String(), "sim", cfg.Sim)
 	return a.serve(e.ctx, l)
 }
