@@ -130,8 +130,7 @@ type Snapshot struct {
 	LastTextOffer string
 	LastTextState TextState
 	OtherLive     bool
-	OtherAsk      bool // another ask was on the screen within CrossWindow of this one's newest ask
-	OtherText     bool // the agent said something within CrossWindow before this one's newest ask, or after it
+	Elsewhere     bool // so early a yes in these words may answer something else that was on the screen
 
 	Cited      bool   // it is the yes that a main model cites
 	RunID      string // the message's own run
@@ -184,9 +183,7 @@ func (s Snapshot) Why(c ConsumeRequest) Why {
 		return WhyUnconfirmed
 	case s.ReceivedAt.Before(s.AskedAt.Add(c.MinRead)):
 		return WhyTooSoon
-	case s.OtherText && s.ReceivedAt.Before(s.AskedAt.Add(CrossFactor*c.MinRead)):
-		return WhyCrossed
-	case s.OtherAsk && !c.Names && s.ReceivedAt.Before(s.AskedAt.Add(CrossFactor*c.MinRead)):
+	case s.Elsewhere && s.ReceivedAt.Before(s.AskedAt.Add(CrossFactor*c.MinRead)):
 		return WhyCrossed
 	}
 	return WhyUnexplained

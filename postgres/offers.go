@@ -177,7 +177,7 @@ last AS (SELECT offer_id, state FROM texts WHERE person_id = $1 AND state <> 're
 m AS MATERIALIZED (SELECT id, person_id, run_id, address, our_number, number, received_at, decided_at FROM messages WHERE id = $2), -- by its id whatever the planner thinks of the table
 c AS (
   UPDATE offers o SET state = 'consumed', closed_at = cs_now(), closed_by = $4, consumed_by = m.id
-  FROM t, last, m, runs r, people p
+  FROM t, last, m, runs r, people p, (SELECT $10::interval AS cross_window, $17::boolean AS names) q
   WHERE o.id = $3 AND m.id = $2 AND r.id = m.run_id AND p.id = t.person_id
     AND o.person_id = t.person_id                                   -- mutant: consume.person
     AND m.person_id = t.person_id                                   -- mutant: consume.message_person
@@ -192,8 +192,28 @@ c AS (
     AND o.binding_sha256 = $7                                       -- mutant: consume.binding
     AND m.number = t.messages                                       -- mutant: consume.newest
     AND m.received_at >= o.asked_at + $8::interval                  -- mutant: consume.min_read
-    AND ($17 OR m.received_at >= o.asked_at + $9::interval OR NOT EXISTS (SELECT 1 FROM offers y WHERE y.person_id = $1 AND y.id <> $3 AND y.sent_at IS NOT NULL AND coalesce(coalesce(y.closed_at, y.left_at) > o.asked_at - $10::interval, true))) -- mutant: consume.crossed
-    AND (m.received_at >= o.asked_at + $9::interval OR NOT EXISTS (SELECT 1 FROM (SELECT kind, offer_id, state, sending_at FROM texts WHERE person_id = $1 ORDER BY number DESC LIMIT 50) x WHERE x.kind = 'message' AND x.state <> 'rejected' AND coalesce(x.offer_id <> o.id, true) AND x.sending_at > o.asked_at - $10::interval AND x.sending_at <= m.received_at)) -- mutant: consume.crossed_text`
+    AND (m.received_at >= o.asked_at + $9::interval OR NOT (` + elsewhere + `))`
+
+// elsewhere holds where a yes to o that came this early may be an answer to something else: texts cross in the air. Until
+// q.cross_window before the newest ask, another offer had not ended. Or something else can be read that was sent since, or stood
+// topmost on that phone then, on top of whatever is certain to have been there: another ask, a list, or what the agent has
+// said itself. Words that name the offer answer no other ask. What the person has answered by then is answered, if this
+// offer was on no screen before.
+const elsewhere = `NOT q.names AND EXISTS (SELECT 1 FROM offers y WHERE y.person_id = $1 AND y.id <> $3 AND y.sent_at IS NOT NULL AND coalesce(coalesce(y.closed_at, y.left_at) > o.asked_at - q.cross_window, true)) -- mutant: postgres.crossed.offer
+  OR EXISTS (SELECT 1 FROM texts x WHERE x.person_id = $1
+    AND x.sending_at <= m.received_at                               -- mutant: postgres.crossed.received
+    AND x.state <> 'rejected'                                       -- mutant: postgres.crossed.rejected
+    AND x.number >= coalesce((SELECT y.number FROM texts y WHERE y.person_id = $1
+      AND y.sending_at <= o.asked_at - q.cross_window               -- mutant: postgres.crossed.topmost
+      AND y.state = 'accepted'                                      -- mutant: postgres.crossed.certain
+      AND y.address = o.address AND y.our_number = o.our_number     -- mutant: postgres.crossed.screen
+      AND (y.offer_id IS NOT NULL OR y.lists IS NOT NULL OR y.kind = 'message') -- mutant: postgres.crossed.asks
+      ORDER BY y.number DESC LIMIT 1), 0)
+    AND (x.sending_at > o.asked_at - q.cross_window OR x.address = o.address AND x.our_number = o.our_number) -- mutant: postgres.crossed.phone
+    AND (x.kind = 'message' AND x.offer_id IS DISTINCT FROM o.id    -- mutant: postgres.crossed.said
+      OR NOT q.names AND (x.offer_id <> o.id OR x.lists IS NOT NULL) -- mutant: postgres.crossed.ask
+      AND NOT (o.shown_at > o.asked_at - q.cross_window AND EXISTS (SELECT 1 FROM offers y WHERE y.id = x.offer_id AND y.closed_by->>'message_id' <> ''))) -- mutant: postgres.crossed.answered
+  )`
 
 const consumeTail = `
   RETURNING o.operation_id, o.account_id, o.closed_at, o.settle_us),
@@ -273,18 +293,15 @@ const snapshot = `SELECT cs_now(), o.id IS NOT NULL, coalesce(o.person_id::text,
   coalesce(m.number, 0), coalesce(r.root_id::text, ''), m.received_at,
   t.messages, coalesce(last.offer_id::text, ''), coalesce(last.state, ''),
   EXISTS (SELECT 1 FROM offers y WHERE y.person_id = t.person_id AND y.state IN ('sending', 'open') AND y.id <> $3),
-  EXISTS (SELECT 1 FROM offers y WHERE y.person_id = t.person_id AND y.id <> $3 AND y.sent_at IS NOT NULL
-    AND coalesce(coalesce(y.closed_at, y.left_at) > o.asked_at - $4::interval, true)),
   coalesce(r.id::text, ''), coalesce(r.tainted, true), EXISTS (SELECT 1 FROM offers y WHERE y.consumed_by = m.id),
   EXISTS (SELECT 1 FROM offers y WHERE y.person_id = t.person_id AND y.id <> $3 AND y.sent_at <= m.received_at
     AND (coalesce(coalesce(y.closed_at, y.left_at) > m.received_at, true) OR y.sent_at > o.asked_at OR y.asked_at > o.asked_at))
     OR EXISTS (SELECT 1 FROM (SELECT x.offer_id, x.state FROM texts x WHERE x.person_id = t.person_id AND x.offer_id IS NOT NULL AND x.state <> 'rejected' AND x.sending_at <= m.received_at ORDER BY x.number DESC LIMIT 1) l WHERE l.offer_id <> o.id OR l.state <> 'accepted'),
   EXISTS (SELECT 1 FROM texts x WHERE x.person_id = t.person_id AND x.kind = 'message' AND coalesce(x.offer_id <> o.id, true) AND x.sending_at <= m.received_at
     AND x.number > (SELECT max(a.number) FROM texts a WHERE a.offer_id = o.id AND a.state <> 'rejected')),
-  EXISTS (SELECT 1 FROM (SELECT kind, offer_id, state, sending_at FROM texts WHERE person_id = t.person_id ORDER BY number DESC LIMIT 50) x
-    WHERE x.kind = 'message' AND x.state <> 'rejected' AND coalesce(x.offer_id <> o.id, true) AND x.sending_at > o.asked_at - $4::interval AND x.sending_at <= m.received_at)
+  ` + elsewhere + `
 FROM threads t JOIN people p ON p.id = t.person_id LEFT JOIN offers o ON o.id = $3 LEFT JOIN messages m ON m.id = $2
-LEFT JOIN runs r ON r.id = m.run_id
+LEFT JOIN runs r ON r.id = m.run_id CROSS JOIN (SELECT $4::interval AS cross_window, $5::boolean AS names) q
 LEFT JOIN LATERAL (SELECT offer_id, state FROM texts WHERE person_id = t.person_id AND state <> 'rejected' ORDER BY number DESC LIMIT 1) last ON true
 WHERE t.person_id = $1`
 
@@ -293,11 +310,11 @@ func (s *Store) explain(ctx context.Context, c offers.ConsumeRequest, cited bool
 	sn := offers.Snapshot{Cited: cited}
 	var binding []byte
 	var expires, asked, received *time.Time
-	err := s.pool.QueryRow(ctx, snapshot, c.PersonID, c.MessageID, c.Offer.ID, offers.CrossWindow).Scan(&sn.Now, &sn.OfferFound, &sn.PersonID,
+	err := s.pool.QueryRow(ctx, snapshot, c.PersonID, c.MessageID, c.Offer.ID, offers.CrossWindow, c.Names).Scan(&sn.Now, &sn.OfferFound, &sn.PersonID,
 		&sn.State, &sn.ConsumedBy, &sn.Address, &sn.OurNumber, &sn.ArgsSHA256, &binding, &sn.RootRunID, &expires, &asked,
 		&sn.PersonState, &sn.Tier, &sn.MessageFound, &sn.MessagePersonID, &sn.MessageAddress, &sn.MessageOurNumber, &sn.MessageDecided,
-		&sn.MessageNumber, &sn.MessageRootRunID, &received, &sn.Newest, &sn.LastTextOffer, &sn.LastTextState, &sn.OtherLive, &sn.OtherAsk,
-		&sn.RunID, &sn.RunTainted, &sn.Used, &sn.Rival, &sn.Spoken, &sn.OtherText)
+		&sn.MessageNumber, &sn.MessageRootRunID, &received, &sn.Newest, &sn.LastTextOffer, &sn.LastTextState, &sn.OtherLive,
+		&sn.RunID, &sn.RunTainted, &sn.Used, &sn.Rival, &sn.Spoken, &sn.Elsewhere)
 	if err != nil {
 		return offers.Win{}, fmt.Errorf("consume: explain: %w", notFound(err))
 	}

@@ -237,8 +237,7 @@ func (s *Store) Choose(ctx context.Context, c offers.ChooseRequest) error {
 		if err != nil {
 			return err
 		}
-		if _, err := th.tx.Exec(ctx, `UPDATE offers SET state = 'queued', present = 'queue', left_at = $3,
-			sent_at = CASE WHEN state = 'sending' THEN sent_at END -- who picks by number knows what left the screen; a show on its way may still come
+		if _, err := th.tx.Exec(ctx, `UPDATE offers SET state = 'queued', present = 'queue', left_at = $3
 			WHERE person_id = $1 AND state IN ('sending', 'open') AND id <> $2`, c.PersonID, o.ID, th.now); err != nil {
 			return err
 		}

@@ -146,7 +146,7 @@ const consumeCited = consumeHead + `
 
 const consumeHead = `WITH last AS (SELECT offer_id, state FROM texts WHERE person_id = ?1 AND state <> 'rejected' ORDER BY number DESC LIMIT 1)
 UPDATE offers AS o SET state = 'consumed', closed_at = ?11, closed_by = ?4, consumed_by = m.id
-  FROM threads t, last, messages m, runs r, people p
+  FROM threads t, last, messages m, runs r, people p, (SELECT ?10 AS cross_window, ?12 AS names) q
   WHERE t.person_id = ?1 AND o.id = ?3 AND m.id = ?2 AND r.id = m.run_id AND p.id = t.person_id
     AND o.person_id = t.person_id                                   -- mutant: consume.person
     AND m.person_id = t.person_id                                   -- mutant: consume.message_person
@@ -161,8 +161,28 @@ UPDATE offers AS o SET state = 'consumed', closed_at = ?11, closed_by = ?4, cons
     AND o.binding_sha256 = ?7                                       -- mutant: consume.binding
     AND m.number = t.messages                                       -- mutant: consume.newest
     AND m.received_at >= o.asked_at + ?8                            -- mutant: consume.min_read
-    AND (?12 OR m.received_at >= o.asked_at + ?9 OR NOT EXISTS (SELECT 1 FROM offers y WHERE y.person_id = ?1 AND y.id <> ?3 AND y.sent_at IS NOT NULL AND coalesce(coalesce(y.closed_at, y.left_at) > o.asked_at - ?10, true))) -- mutant: consume.crossed
-    AND (m.received_at >= o.asked_at + ?9 OR NOT EXISTS (SELECT 1 FROM (SELECT kind, offer_id, state, sending_at FROM texts WHERE person_id = ?1 ORDER BY number DESC LIMIT 50) x WHERE x.kind = 'message' AND x.state <> 'rejected' AND coalesce(x.offer_id <> o.id, true) AND x.sending_at > o.asked_at - ?10 AND x.sending_at <= m.received_at)) -- mutant: consume.crossed_text`
+    AND (m.received_at >= o.asked_at + ?9 OR NOT (` + elsewhere + `))`
+
+// elsewhere holds where a yes to o that came this early may be an answer to something else: texts cross in the air. Until
+// q.cross_window before the newest ask, another offer had not ended. Or something else can be read that was sent since, or stood
+// topmost on that phone then, on top of whatever is certain to have been there: another ask, a list, or what the agent has
+// said itself. Words that name the offer answer no other ask. What the person has answered by then is answered, if this
+// offer was on no screen before.
+const elsewhere = `NOT q.names AND EXISTS (SELECT 1 FROM offers y WHERE y.person_id = ?1 AND y.id <> ?3 AND y.sent_at IS NOT NULL AND coalesce(coalesce(y.closed_at, y.left_at) > o.asked_at - q.cross_window, true)) -- mutant: sqlite.crossed.offer
+  OR EXISTS (SELECT 1 FROM texts x WHERE x.person_id = ?1
+    AND x.sending_at <= m.received_at                               -- mutant: sqlite.crossed.received
+    AND x.state <> 'rejected'                                       -- mutant: sqlite.crossed.rejected
+    AND x.number >= coalesce((SELECT y.number FROM texts y WHERE y.person_id = ?1
+      AND y.sending_at <= o.asked_at - q.cross_window               -- mutant: sqlite.crossed.topmost
+      AND y.state = 'accepted'                                      -- mutant: sqlite.crossed.certain
+      AND y.address = o.address AND y.our_number = o.our_number     -- mutant: sqlite.crossed.screen
+      AND (y.offer_id IS NOT NULL OR y.lists IS NOT NULL OR y.kind = 'message') -- mutant: sqlite.crossed.asks
+      ORDER BY y.number DESC LIMIT 1), 0)
+    AND (x.sending_at > o.asked_at - q.cross_window OR x.address = o.address AND x.our_number = o.our_number) -- mutant: sqlite.crossed.phone
+    AND (x.kind = 'message' AND x.offer_id IS NOT o.id              -- mutant: sqlite.crossed.said
+      OR NOT q.names AND (x.offer_id <> o.id OR x.lists IS NOT NULL) -- mutant: sqlite.crossed.ask
+      AND NOT (o.shown_at > o.asked_at - q.cross_window AND EXISTS (SELECT 1 FROM offers y WHERE y.id = x.offer_id AND y.closed_by->>'message_id' <> ''))) -- mutant: sqlite.crossed.answered
+  )`
 
 const consumeTail = `
   RETURNING operation_id, settle_us`
@@ -268,18 +288,15 @@ const snapshot = `SELECT o.id IS NOT NULL, coalesce(o.person_id, ''), coalesce(o
   coalesce(m.number, 0), coalesce(r.root_id, ''), m.received_at,
   t.messages, coalesce(last.offer_id, ''), coalesce(last.state, ''),
   EXISTS (SELECT 1 FROM offers y WHERE y.person_id = t.person_id AND y.state IN ('sending', 'open') AND y.id <> ?3),
-  EXISTS (SELECT 1 FROM offers y WHERE y.person_id = t.person_id AND y.id <> ?3 AND y.sent_at IS NOT NULL
-    AND coalesce(coalesce(y.closed_at, y.left_at) > o.asked_at - ?4, true)),
   coalesce(r.id, ''), coalesce(r.tainted, 1), EXISTS (SELECT 1 FROM offers y WHERE y.consumed_by = m.id),
   EXISTS (SELECT 1 FROM offers y WHERE y.person_id = t.person_id AND y.id <> ?3 AND y.sent_at <= m.received_at
     AND (coalesce(coalesce(y.closed_at, y.left_at) > m.received_at, true) OR y.sent_at > o.asked_at OR y.asked_at > o.asked_at))
     OR EXISTS (SELECT 1 FROM (SELECT x.offer_id, x.state FROM texts x WHERE x.person_id = t.person_id AND x.offer_id IS NOT NULL AND x.state <> 'rejected' AND x.sending_at <= m.received_at ORDER BY x.number DESC LIMIT 1) l WHERE l.offer_id <> o.id OR l.state <> 'accepted'),
   EXISTS (SELECT 1 FROM texts x WHERE x.person_id = t.person_id AND x.kind = 'message' AND coalesce(x.offer_id <> o.id, true) AND x.sending_at <= m.received_at
     AND x.number > (SELECT max(a.number) FROM texts a WHERE a.offer_id = o.id AND a.state <> 'rejected')),
-  EXISTS (SELECT 1 FROM (SELECT kind, offer_id, state, sending_at FROM texts WHERE person_id = t.person_id ORDER BY number DESC LIMIT 50) x
-    WHERE x.kind = 'message' AND x.state <> 'rejected' AND coalesce(x.offer_id <> o.id, true) AND x.sending_at > o.asked_at - ?4 AND x.sending_at <= m.received_at)
+  ` + elsewhere + `
 FROM threads t JOIN people p ON p.id = t.person_id LEFT JOIN offers o ON o.id = ?3 LEFT JOIN messages m ON m.id = ?2
-LEFT JOIN runs r ON r.id = m.run_id
+LEFT JOIN runs r ON r.id = m.run_id JOIN (SELECT ?4 AS cross_window, ?5 AS names) q
 LEFT JOIN (SELECT offer_id, state FROM texts WHERE person_id = ?1 AND state <> 'rejected' ORDER BY number DESC LIMIT 1) last ON true
 WHERE t.person_id = ?1`
 
@@ -289,11 +306,11 @@ func (s *Store) explain(ctx context.Context, c offers.ConsumeRequest, cited bool
 	var sum, binding []byte
 	var expires, asked, received *int64
 	q := s.read(ctx)
-	err := q.one(snapshot, []any{c.PersonID, c.MessageID, c.Offer.ID, offers.CrossWindow.Microseconds()}, &sn.OfferFound, &sn.PersonID,
+	err := q.one(snapshot, []any{c.PersonID, c.MessageID, c.Offer.ID, offers.CrossWindow.Microseconds(), c.Names}, &sn.OfferFound, &sn.PersonID,
 		&sn.State, &sn.ConsumedBy, &sn.Address, &sn.OurNumber, &sum, &binding, &sn.RootRunID, &expires, &asked,
 		&sn.PersonState, &sn.Tier, &sn.MessageFound, &sn.MessagePersonID, &sn.MessageAddress, &sn.MessageOurNumber, &sn.MessageDecided,
-		&sn.MessageNumber, &sn.MessageRootRunID, &received, &sn.Newest, &sn.LastTextOffer, &sn.LastTextState, &sn.OtherLive, &sn.OtherAsk,
-		&sn.RunID, &sn.RunTainted, &sn.Used, &sn.Rival, &sn.Spoken, &sn.OtherText)
+		&sn.MessageNumber, &sn.MessageRootRunID, &received, &sn.Newest, &sn.LastTextOffer, &sn.LastTextState, &sn.OtherLive,
+		&sn.RunID, &sn.RunTainted, &sn.Used, &sn.Rival, &sn.Spoken, &sn.Elsewhere)
 	if err != nil {
 		return offers.Win{}, fmt.Errorf("consume: explain: %w", notFound(err))
 	}

@@ -223,8 +223,7 @@ func (s *Store) Choose(ctx context.Context, c offers.ChooseRequest) error {
 		if err != nil {
 			return err
 		}
-		if _, err := th.exec(`UPDATE offers SET state = 'queued', present = 'queue', left_at = ?3,
-			sent_at = iif(state = 'sending', sent_at, NULL) -- who picks by number knows what left the screen; a show on its way may still come
+		if _, err := th.exec(`UPDATE offers SET state = 'queued', present = 'queue', left_at = ?3
 			WHERE person_id = ?1 AND state IN ('sending', 'open') AND id <> ?2`, c.PersonID, o.ID, th.now.UnixMicro()); err != nil {
 			return err
 		}

@@ -44,6 +44,9 @@ func open(t *testing.T) storetest.Env {
 		HoldLock:     func(string) func() { return hold(t, path) },
 		AddAccount:   func(id string) { exec(t, other, `INSERT INTO accounts (id) VALUES (?)`, id) },
 		Set: func(table, id, column string, value any) {
+			if at, ok := value.(time.Time); ok {
+				value = at.UnixMicro()
+			}
 			exec(t, other, `UPDATE "`+table+`" SET "`+column+`" = ? WHERE id = ?`, value, id)
 		},
 		Raw: func(messageID string) (raw []byte) {

@@ -597,31 +597,6 @@ func crossedTests(w *world) {
 			})
 		}
 	})
-	w.run("Invariant09_NotCrossedWhenEnoughTimeHasPassed", func(w *world) {
-		p, a, b := two(w)
-		w.withdraw(a)
-		w.sendAll()
-		w.Advance(offers.CrossFactor * 10 * time.Second)
-		w.wins(crossing(w.offer(b.ID), w.says(p, "yes")))
-	})
-	w.run("Invariant09_NotCrossedWhenTheOtherWasGoneLongBefore", func(w *world) {
-		p := w.person(gate.TierOwner)
-		w.withdraw(w.shown(p))
-		w.Advance(offers.CrossWindow)
-		w.wins(crossing(w.shown(p), w.says(p, "yes")))
-	})
-	w.run("Invariant09_NotCrossedWithWhatAnAgentSaidLongBeforeOrLongAgo", func(w *world) {
-		p := w.person(gate.TierOwner)
-		w.agentSays(p, "Shall I email your sister a happy birthday?")
-		w.Advance(offers.CrossWindow)
-		w.wins(crossing(w.shown(p), w.says(p, "yes")))
-		w.sendAll()
-		w.Advance(time.Hour)
-		w.agentSays(p, "Shall I email your sister a happy birthday?")
-		o := w.shown(p)
-		w.Advance(offers.CrossFactor * 10 * time.Second)
-		w.wins(crossing(o, w.says(p, "yes")))
-	})
 	w.run("Invariant09_NotCrossedWithWhatNobodyHasSeen", func(w *world) {
 		p := w.person(gate.TierOwner)
 		a := w.propose(w.proposal(p))
@@ -631,4 +606,5 @@ func crossedTests(w *world) {
 		w.propose(w.proposal(p)) // queued: not on any screen
 		w.wins(crossing(b, w.says(p, "yes")))
 	})
+	screenTests(w)
 }

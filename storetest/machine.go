@@ -92,6 +92,7 @@ type machine struct {
 	texts    map[string]*text
 	lists    map[string][]string // by the text that showed them: offers by number
 	took     map[string]span     // by text: when it was known as accepted
+	gone     map[string]span     // by text: when it left
 	ops      []string            // of every operation, in order
 	asked    []offers.Proposal
 	keyed    map[string]string // operation by idempotency key
@@ -155,7 +156,6 @@ type offer struct {
 	asked        span // the newest accepted text about it, while it was live
 	askedStep    int
 	left         span // when it last left the screen or ended
-	put          bool // it left because the person has picked another
 	approved     span
 	opened       int
 	takenBack    bool
@@ -172,7 +172,7 @@ func newMachine(t *rapid.T, env Env, replicas []Store, reached map[string]int) *
 	m := &machine{
 		Env: env, t: t, ctx: context.Background(), replicas: replicas, account: fmt.Sprint("machine-", serial.Add(1)), reached: reached,
 		offers: map[string]*offer{}, texts: map[string]*text{}, keyed: map[string]string{}, told: map[string]int{},
-		lists: map[string][]string{}, took: map[string]span{},
+		lists: map[string][]string{}, took: map[string]span{}, gone: map[string]span{},
 	}
 	env.AddAccount(m.account)
 	bound := func(n int64, our people.Address) *binding {
@@ -1028,9 +1028,6 @@ func (m *machine) chooses(msg *message, n int) {
 	m.reached["chosen"]++
 	msg.decided = true
 	m.told[msg.id]++
-	for _, y := range m.live(msg.person.id) {
-		m.offers[y.ID].put = o.State == offers.Open && y.ID != o.ID
-	}
 }
 
 // mayDrop lets the questions of an offer that ends leave the line.

@@ -178,7 +178,7 @@ func (m *machine) offerMoved(mine *offer, was, o offers.Offer, at span) {
 	m.reached[string(o.State)]++
 	switch o.State {
 	case offers.Sending:
-		mine.tried, mine.sent, mine.put = true, at, false
+		mine.tried, mine.sent = true, at
 		if o.Present == offers.PresentQueue {
 			for _, y := range m.list() {
 				if y.PersonID == o.PersonID && y.ID != o.ID && (y.State == offers.Sending || y.State == offers.Open) {
@@ -268,6 +268,9 @@ func (m *machine) lookAtTexts(is picture, at span) {
 			}
 			if i < len(was) && was[i].State != x.State {
 				m.textMoved(was[i], x, at)
+			}
+			if _, ok := m.gone[x.ID]; !ok && x.State != offers.TextQueued && x.State != offers.TextRejected {
+				m.gone[x.ID] = at
 			}
 			switch x.State {
 			case offers.TextQueued:
@@ -544,6 +547,27 @@ func notBefore(a, b span) certainty {
 	return maybe
 }
 
+func not(a certainty) certainty {
+	switch a {
+	case holds:
+		return fails
+	case fails:
+		return holds
+	}
+	return maybe
+}
+
+// both says whether two things are so.
+func both(a, b certainty) certainty {
+	switch {
+	case a == fails || b == fails:
+		return fails
+	case a == holds && b == holds:
+		return holds
+	}
+	return maybe
+}
+
 // until says whether all of during is before the end, or none of it.
 func until(during, end span) certainty {
 	switch {
@@ -722,43 +746,76 @@ func (m *machine) seen(o offers.Offer) bool {
 	return slices.ContainsFunc(m.was.texts[o.PersonID], func(x offers.Text) bool { return x.OfferID == o.ID && x.State == offers.TextAccepted })
 }
 
-// notCrossed: a quick bare yes is not taken where another ask was on the screen just before.
+// notCrossed: a quick yes is not taken where something else was on the screen that it may answer.
 func (m *machine) notCrossed(req offers.ConsumeRequest, o offers.Offer, msg *message) certainty {
 	mine := m.offers[o.ID]
 	late := notBefore(msg.at, mine.asked.plus(offers.CrossFactor*MinRead))
-	if late == holds {
-		return holds
-	}
+	window := mine.asked.plus(-offers.CrossWindow)
 	all := holds
-	for _, x := range m.was.texts[msg.person.id] { // an agent's own text may have asked something, too
-		if x.Kind == offers.TextMessage && x.State != offers.TextRejected {
+	cross := func(is certainty) {
+		switch {
+		case is == fails || late == holds:
+		case is == holds && late == fails:
+			all = fails
+		case all == holds:
 			all = maybe
 		}
 	}
-	if req.Names {
-		return all
+	texts := m.was.texts[msg.person.id]
+	for i, x := range texts {
+		cross(both(m.elsewhere(req, o, x, window), m.onScreen(o, msg, texts[i:], window)))
 	}
 	for _, y := range m.was.offers {
 		other := m.offers[y.ID]
-		if y.ID == o.ID || y.PersonID != msg.person.id || !other.tried {
+		if req.Names || y.ID == o.ID || y.PersonID != msg.person.id || !other.tried {
 			continue
 		}
-		live := y.State == offers.Sending || y.State == offers.Open
-		gone := certain(!live)
-		if !live {
-			gone = notBefore(mine.asked.plus(-offers.CrossWindow), other.left)
+		there := holds
+		if y.State != offers.Sending && y.State != offers.Open {
+			there = not(notBefore(window, other.left))
 		}
-		switch {
-		case other.put: // who picks by number knows what left the screen
-			all = maybe
-		case gone == holds:
-		case gone == fails && m.seen(y) && late == fails:
-			return fails
-		default:
-			all = maybe
+		if !m.seen(y) {
+			there = both(there, maybe)
 		}
+		cross(there)
 	}
 	return all
+}
+
+// elsewhere: a text that asks about something else, or in which an agent may have done so, and that nobody has answered.
+func (m *machine) elsewhere(req offers.ConsumeRequest, o offers.Offer, x offers.Text, window span) certainty {
+	switch {
+	case x.Kind == offers.TextMessage && x.OfferID != o.ID:
+		return holds
+	case req.Names || m.lists[x.ID] == nil && (x.OfferID == "" || x.OfferID == o.ID):
+		return fails
+	case x.OfferID != "":
+		if by := m.was.offer(x.OfferID).ClosedBy; by != nil && by.MessageID != "" {
+			return notBefore(window, m.offers[o.ID].first) // else it was answered before this offer was there
+		}
+	}
+	return holds
+}
+
+// onScreen: the first of the texts may have been read on the offer's phone from the window's start on, or came later on
+// whatever phone. What was sent before the window is covered by what certainly came after it.
+func (m *machine) onScreen(o offers.Offer, msg *message, texts []offers.Text, window span) certainty {
+	x := texts[0]
+	left, ok := m.gone[x.ID]
+	if !ok || x.State == offers.TextRejected {
+		return fails
+	}
+	here := func(t offers.Text) bool { return t.Address == o.Address && t.OurNumber == o.OurNumber }
+	is := notBefore(msg.at, left)
+	if !here(x) {
+		is = both(is, not(notBefore(window, left)))
+	}
+	for _, y := range texts[1:] {
+		if asks := y.OfferID != "" || m.lists[y.ID] != nil || y.Kind == offers.TextMessage; asks && here(y) && y.State == offers.TextAccepted {
+			is = both(is, not(notBefore(window, m.gone[y.ID])))
+		}
+	}
+	return is
 }
 
 // unrivalled: words that name no offer are cited for one only where no other was on the screen when they came.

@@ -48,7 +48,7 @@ type Env struct {
 	// AddAccount makes an account.
 	AddAccount func(id string)
 	// Set changes one column of the row with that id behind the store's back: of table messages, runs, offers, texts,
-	// operations. A value is a string, or nil for NULL. It makes one condition fail alone where calls of a store would
+	// operations. A value is a string, a time, or nil for NULL. It makes one condition fail alone where calls of a store would
 	// always break two, and thereby proves each condition of the yes for itself.
 	Set func(table, id, column string, value any)
 	// Raw reads the bytes that messages.raw holds for a message.
