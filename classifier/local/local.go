@@ -19,12 +19,18 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"unsafe"
 
 	"github.com/countersign/countersign/classifier"
 )
 
+// The linker puts a string where nobody can write to it, so that its pages stay the file's.
+//
 //go:embed weights.bin
-var weights []byte
+var weightsFile string
+
+// embeddedWeights are the bytes of the file itself: they are only read.
+func embeddedWeights() []byte { return unsafe.Slice(unsafe.StringData(weightsFile), len(weightsFile)) }
 
 //go:embed calibration.json
 var calibrationFile []byte
@@ -44,7 +50,7 @@ var _ classifier.Reader = (*Reader)(nil)
 // New is the reader with the embedded weights. It fails with [ErrWeights]
 // when they do not load, which a build with a damaged file would do.
 func New() (*Reader, error) {
-	m, err := Decode(weights)
+	m, err := Decode(embeddedWeights())
 	if err != nil {
 		return nil, err
 	}

@@ -95,7 +95,7 @@ func TestEmbeddedWeightsAreNotStale(t *testing.T) {
 	if inputsHash(rows) != r.model.inputs {
 		t.Error("features of the corpus are no longer those of training (code or lexicon changed): train again")
 	}
-	if n := len(weights); n > 8<<20 {
+	if n := len(weightsFile); n > 8<<20 {
 		t.Errorf("weights of %d bytes, at most 8 MiB are allowed", n)
 	}
 }
@@ -154,7 +154,7 @@ func TestDamagedWeightsAreRefused(t *testing.T) {
 		"header":    func(b []byte) []byte { return b[:100] },
 		"no number": func(b []byte) []byte { copy(b[84:], []byte{0, 0, 0xc0, 0x7f}); return b },
 	} {
-		if _, err := Decode(spoil(bytes.Clone(weights))); !errors.Is(err, ErrWeights) {
+		if _, err := Decode(spoil([]byte(weightsFile))); !errors.Is(err, ErrWeights) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

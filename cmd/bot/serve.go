@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"log/slog"
 	"net"
 	"runtime/debug"
 
@@ -101,8 +102,20 @@ func (c *serveCmd) Run(e *env) error {
 	if a.internal, err = listenInternal(e.ctx, cfg.ConsoleAddr, e.log); err != nil {
 		return errors.Join(err, l.Close())
 	}
-	classifier.Load()
-	debug.FreeOSMemory() // of what only the start has needed
+	settle(e.log)
 	e.log.Info("listening", "addr", l.Addr().String(), "sim", cfg.Sim)
 	return a.serve(e.ctx, l)
+}
+
+// settle reads what the first message would wait for, and gives back what only the start has needed.
+func settle(log *slog.Logger) {
+	release := func() {
+		if err := releaseStart(); err != nil {
+			log.Warn("pages of the start are kept", "error", err)
+		}
+	}
+	release() // before what comes next is added to them
+	classifier.Load()
+	debug.FreeOSMemory()
+	release()
 }
