@@ -79,7 +79,7 @@ func command(ctx context.Context) error {
 	var connections, stores string
 	flag.StringVar(&o.peers, "peers", "", "folder of the peers; without it only ours is measured")
 	flag.StringVar(&o.bot, "bot", "", "measure this binary instead of building one")
-	flag.StringVar(&connections, "connections", "1,8,32", "numbers of connections")
+	flag.StringVar(&connections, "connections", "1,8,32,128", "numbers of connections")
 	flag.Float64Var(&o.seconds, "seconds", 4, "length of a run; it ends earlier when every offer is consumed")
 	flag.IntVar(&o.reps, "reps", 3, "repetitions")
 	flag.StringVar(&stores, "stores", onPG+","+onSQLite, "stores")

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/countersign/countersign/bench/internal/crowd"
 	"github.com/countersign/countersign/bench/internal/machine"
@@ -28,8 +29,11 @@ func seed(ctx context.Context, s crowd.Store, n, workers int) error {
 			return err
 		}
 	}
-	_, err := crowd.Seed(ctx, s, account, n, workers)
-	return err
+	if _, err := crowd.Seed(ctx, s, account, n, workers); err != nil {
+		return err
+	}
+	machine.Pause(ctx, time.Second) // a yes that comes sooner than one can read, COUNTERSIGN_MIN_READ, approves nothing
+	return ctx.Err()
 }
 
 // seedPostgres makes a database that runs are copied from.
