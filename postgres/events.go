@@ -16,9 +16,10 @@ func (s *Store) Events(ctx context.Context, accountID, after string, limit int) 
 	if err != nil {
 		return nil, "", err
 	}
+	// The order is the columns', not that of the number that xid is read as: the index has it.
 	rows, err := s.pool.Query(ctx, `SELECT xid::text::bigint, row, id, type, at, data FROM events
 		WHERE account_id = $1 AND (xid, row) > ($2::text::xid8, $3) AND xid < pg_snapshot_xmin(pg_current_snapshot())
-		ORDER BY xid, row LIMIT $4`, accountID, fmt.Sprint(xid), row, limit)
+		ORDER BY events.xid, events.row LIMIT $4`, accountID, fmt.Sprint(xid), row, limit)
 	if err != nil {
 		return nil, "", fmt.Errorf("events: %w", err)
 	}
