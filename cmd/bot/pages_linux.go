@@ -10,7 +10,7 @@ import (
 	"syscall"
 )
 
-// releaseStart takes the pages of the program's own file that only the start has read out of this process: two thirds of
+// releaseStart takes the pages of the program's own file that only the start has read out of this process: nearly half of
 // them are never read again. They stay the file's, and what is read after all is mapped again, mostly from memory. What can
 // be written to is left alone: there, pages that were written to would be lost.
 func releaseStart() error {
