@@ -46,3 +46,18 @@ func (s *Store) Plans(ctx context.Context) (map[string]string, error) {
 	})
 	return out, err
 }
+
+// Lanes is how many groups may be under way.
+const Lanes = lanes
+
+// GroupSize is how many calls share a transaction at most.
+const GroupSize = groupSize
+
+// Hold takes a lane away until it is given back.
+func (s *Store) Hold() { s.lanes <- struct{}{} }
+
+// Release gives a lane back.
+func (s *Store) Release() { <-s.lanes }
+
+// Waiting is how many calls wait for a group.
+func (s *Store) Waiting() int { return s.line.Len() }

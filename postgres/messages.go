@@ -14,10 +14,6 @@ import (
 	"github.com/countersign/countersign/people"
 )
 
-// receiveLock finds the person by address and our number and takes the lock, if there is a person.
-const receiveLock = `SELECT t.person_id FROM addresses a JOIN threads t ON t.person_id = a.person_id
-	WHERE a.address = $1 AND a.our_number = $2 FOR NO KEY UPDATE OF t`
-
 // receiveInsert numbers the message, stamps it after the lock is held, makes its run, and reads what a decision about it
 // needs: the columns of receivedContext, a row for each live offer. The run's tier is the person's, from the table and
 // nowhere else.
@@ -85,14 +81,14 @@ func (s *Store) Receive(ctx context.Context, in offers.Inbound) (offers.Received
 	r := offers.Received{MessageID: offers.NewID(), Lossy: in.Lossy, OptOut: in.OptOut}
 	runID := offers.NewID()
 	inserted := false
-	var b pgx.Batch
-	b.Queue(receiveLock, string(in.Address), string(in.OurNumber)).Exec(discard)
-	b.Queue(receiveInsert, string(in.Address), string(in.OurNumber), offers.ListensFor, offers.AnswersFor, r.MessageID, in.Provider, in.ProviderID,
-		in.Text, in.Raw, in.Lossy, in.Quoted, runID, in.OptOut).Query(func(rows pgx.Rows) (err error) {
-		inserted, err = scanReceived(rows, &r)
-		return err
-	})
-	err := s.pool.SendBatch(ctx, &b).Close()
+	err := s.together(ctx, &call{address: string(in.Address), our: string(in.OurNumber), queue: func(b *pgx.Batch) {
+		inserted = false
+		b.Queue(receiveInsert, string(in.Address), string(in.OurNumber), offers.ListensFor, offers.AnswersFor, r.MessageID, in.Provider, in.ProviderID,
+			in.Text, in.Raw, in.Lossy, in.Quoted, runID, in.OptOut).Query(func(rows pgx.Rows) (err error) {
+			inserted, err = scanReceived(rows, &r)
+			return err
+		})
+	}})
 	if err == nil && !inserted {
 		r, err = s.stored(ctx, in.Provider, in.ProviderID)
 		r.Duplicate = true

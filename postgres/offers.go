@@ -149,9 +149,6 @@ func oneOperation(ctx context.Context, q querier, accountID, id string) (offers.
 	return op, nil
 }
 
-// consumeLock is a statement of its own: see the package's comment.
-const consumeLock = `SELECT 1 FROM threads WHERE person_id = $1 FOR NO KEY UPDATE`
-
 // consume is the yes. Its UPDATE of offers holds every condition; ledger row, events, operation, message and the
 // thread's head follow from the row that it returns, and from nothing else.
 const consume = consumeHead + `
@@ -261,16 +258,15 @@ func (s *Store) consume(ctx context.Context, query string, c offers.ConsumeReque
 		ids, types, data = append(ids, e.ID), append(types, string(e.Type)), append(data, string(e.Data))
 	}
 	var won []bool
-	var b pgx.Batch
-	b.Queue(consumeLock, c.PersonID).Exec(discard)
 	args := []any{c.PersonID, c.MessageID, c.Offer.ID, eff.Closer, c.Tiers, sum[:], c.Offer.BindingSHA256[:],
 		c.MinRead, offers.CrossFactor * c.MinRead, offers.CrossWindow, eff.Ledger, string(eff.State), reading, ids, types, data, c.Names}
-	b.Queue(query, append(args, more...)...).
-		Query(func(rows pgx.Rows) (err error) {
+	err = s.together(ctx, &call{person: c.PersonID, queue: func(b *pgx.Batch) {
+		b.Queue(query, append(args, more...)...).Query(func(rows pgx.Rows) (err error) {
 			won, err = pgx.CollectRows(rows, pgx.RowTo[bool])
 			return err
 		})
-	if err := s.pool.SendBatch(ctx, &b).Close(); err != nil {
+	}})
+	if err != nil {
 		if aboutLedger(err) {
 			err = fmt.Errorf("%w: %w", offers.ErrLedgerUnavailable, err)
 		}

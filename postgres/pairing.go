@@ -44,6 +44,10 @@ func (s *Store) receivePending(ctx context.Context, in offers.Inbound) (offers.R
 	return r, nil
 }
 
+// receiveLock finds the person by address and our number and takes the lock, if there is a person.
+const receiveLock = `SELECT t.person_id FROM addresses a JOIN threads t ON t.person_id = a.person_id
+	WHERE a.address = $1 AND a.our_number = $2 FOR NO KEY UPDATE OF t`
+
 func receivePending(ctx context.Context, tx pgx.Tx, in offers.Inbound) (offers.Received, error) {
 	r := offers.Received{AccountID: people.DefaultAccount, Lossy: in.Lossy, Earlier: []string{}, Live: []offers.Offer{}}
 	var number int64

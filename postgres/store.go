@@ -17,6 +17,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/jackc/pgx/v5/stdlib"
 
+	"github.com/countersign/countersign/internal/line"
 	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/migrations"
 	"github.com/countersign/countersign/offers"
@@ -25,7 +26,9 @@ import (
 
 // Store is every store of the product on one database.
 type Store struct {
-	pool *pgxpool.Pool
+	pool  *pgxpool.Pool
+	line  line.Line[*call]
+	lanes chan struct{} // holds one for every group that is under way
 }
 
 var (
@@ -60,7 +63,7 @@ func Open(ctx context.Context, url string) (*Store, error) {
 		pool.Close()
 		return nil, fmt.Errorf("postgres: %w", err)
 	}
-	return &Store{pool: pool}, nil
+	return &Store{pool: pool, lanes: make(chan struct{}, lanes)}, nil
 }
 
 // planning are settings of every connection, where the URL does not say otherwise. A connection keeps the plan of a
@@ -68,7 +71,7 @@ func Open(ctx context.Context, url string) (*Store, error) {
 // every query has an index, so no plan does. With sequential scans priced out, those that remain (a list of everything)
 // would look costly enough to be compiled first.
 func planning() map[string]string {
-	return map[string]string{"enable_seqscan": "off", "jit": "off"}
+	return map[string]string{"enable_seqscan": "off", "jit": "off", "plan_cache_mode": "force_generic_plan"}
 }
 
 // Close waits for connections in use and closes the pool.

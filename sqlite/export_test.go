@@ -31,9 +31,7 @@ func (s *Store) Write(ctx context.Context, fn func(exec func(query string, args 
 
 // InLine says how many writers wait.
 func (s *Store) InLine() int {
-	s.line.mu.Lock()
-	defer s.line.mu.Unlock()
-	return len(s.line.writers)
+	return s.line.Len()
 }
 
 // Plans are the plans of all statements that the store has prepared, by their text.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 )
 
@@ -25,54 +24,19 @@ type writer struct {
 	recovered any
 }
 
-// line is the writers that wait, in order.
-type line struct {
-	mu      sync.Mutex
-	writers []*writer
-}
-
-func (l *line) join(w *writer) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.writers = append(l.writers, w)
-}
-
-// leave takes a writer out. false: somebody runs it already, or has.
-func (l *line) leave(w *writer) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for i, other := range l.writers {
-		if other == w {
-			l.writers = append(l.writers[:i], l.writers[i+1:]...)
-			return true
-		}
-	}
-	return false
-}
-
-// next takes the first of the line out, at most so many.
-func (l *line) next(most int) []*writer {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	n := min(most, len(l.writers))
-	group := append([]*writer(nil), l.writers[:n]...)
-	l.writers = append(l.writers[:0], l.writers[n:]...)
-	return group
-}
-
 // write runs fn under the lock, with the clock as it was read after the lock was there, and returns after the commit.
 // Errors of fn go out as they are, and nothing of fn is stored. Writers that wait at the same time share a transaction
 // and its commit: each runs in a savepoint of its own, sees what those before it did, and is undone alone. Where the
 // commit fails it fails for all of them.
 func (s *Store) write(ctx context.Context, fn func(q session, now time.Time) error) error {
 	w := &writer{ctx: ctx, fn: fn, done: make(chan struct{})}
-	s.line.join(w)
+	s.line.Join(w)
 	select {
 	case s.turn <- struct{}{}:
 		s.lead(w)
 	case <-w.done:
 	case <-ctx.Done():
-		if s.line.leave(w) { // mutant: sqlite.group-leave
+		if s.line.Leave(w) { // mutant: sqlite.group-leave
 			return ctx.Err()
 		}
 	}
@@ -94,13 +58,13 @@ func (s *Store) lead(w *writer) {
 		}
 		// The lock first: who comes while it is waited for comes along.
 		if err := s.begin(w.ctx); err != nil {
-			if s.line.leave(w) {
+			if s.line.Leave(w) {
 				w.err = err
 				close(w.done)
 			}
 			return
 		}
-		s.run(s.line.next(groupSize))
+		s.run(s.line.Next(groupSize))
 	}
 }
 

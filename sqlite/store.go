@@ -24,6 +24,7 @@ import (
 	driver "modernc.org/sqlite"
 	codes "modernc.org/sqlite/lib"
 
+	"github.com/countersign/countersign/internal/line"
 	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/migrations"
 	"github.com/countersign/countersign/offers"
@@ -49,7 +50,7 @@ type Store struct {
 	dsn   string // of a writing connection
 
 	turn   chan struct{} // holds one token while a transaction of this process runs; waiting here is fair
-	line   line
+	line   line.Line[*writer]
 	pool   *sql.DB // of the one writing connection
 	conn   *sql.Conn
 	writer *statements
