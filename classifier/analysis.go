@@ -102,6 +102,9 @@ func newLabelFacts(l *lexicon, label Label) labelFacts {
 	if v := l.partedVerb(f.tokens); v != 0 {
 		f.verbs = v
 	}
+	if f.tokens[0].text == "set" {
+		f.verbs |= l.verbs.at("set") // "set alarm" is waking somebody, and setting
+	}
 	f.plain = l.verbAt(f.tokens, 0) == 0
 	for i := range f.tokens {
 		f.nouns.join(l.nouns.at(f.tokens[i].text))
@@ -412,6 +415,9 @@ func (a *analysis) classify(l *lexicon, t *table, i int) (kind, int) {
 		if n == 1 && (tok.text == "everyone" || tok.text == "everybody") && label.toAll() {
 			return kindEcho, 1
 		}
+		if n == 1 && a.labelsOwn(i) {
+			return kindEcho, 1
+		}
 		if e.kind == kindTime && n == 1 && a.sameTime(l, i) {
 			return kindEcho, 1
 		}
@@ -439,6 +445,24 @@ func (a *analysis) classify(l *lexicon, t *table, i int) (kind, int) {
 		}
 		return kindOther, n
 	}
+}
+
+// labelsOwn says whether token i says how often, or until when, in the label's
+// own words: "weekly is good", "until 8". What comes after an until is read by
+// itself, so that it may not be another time.
+func (a *analysis) labelsOwn(i int) bool {
+	w := a.tokens[i].text
+	switch w {
+	case "daily", "weekly", "biweekly", "fortnightly", "monthly", "quarterly", "yearly":
+		return a.label.has(w) && !a.label.has("or")
+	case "until", "till", "til":
+		if !a.label.has("until") && !a.label.has("till") && !a.label.has("til") || i+1 >= len(a.tokens) || a.tokens[i+1].start {
+			return false
+		}
+		next := &a.tokens[i+1]
+		return next.kind == numberToken || a.label.has(next.text)
+	}
+	return false
 }
 
 // letKnow gives the length of "let them know" at i, with the label's receiver or
@@ -887,6 +911,9 @@ func (a *analysis) sameNumber(l *lexicon, i int, n string) bool {
 		if t.text != n && l.numbers[t.text] != n {
 			continue
 		}
+		if a.label.partOfClock(j) {
+			continue
+		}
 		if before != "" && (j == 0 || a.label.tokens[j-1].text != before) {
 			continue
 		}
@@ -894,6 +921,18 @@ func (a *analysis) sameNumber(l *lexicon, i int, n string) bool {
 			continue
 		}
 		return true
+	}
+	return false
+}
+
+// partOfClock says whether the number at j of the label is the hour or the
+// minutes of a time like 6:15, of which neither alone is an echo.
+func (f *labelFacts) partOfClock(j int) bool {
+	for k := max(0, j-1); k <= j; k++ {
+		minutes, _, n := clock(f.tokens, k)
+		if n > 1 && minutes%60 != 0 && j < k+2 && k+1 < len(f.tokens) && f.tokens[k+1].kind == numberToken {
+			return true
+		}
 	}
 	return false
 }

@@ -336,6 +336,11 @@ func guardAmount(a *analysis) bool {
 			if loses && !a.label.has(a.tokens[i].text) && i > 0 && !a.tokens[i].start {
 				return true
 			}
+		case "todo", "tudo", "tutto", "tout", "alles":
+			// "elimina tutto" to a part of it; "todo bien" is no amount.
+			if it := a.itemAt(i); loses && !a.label.has("all") && (it.kind == kindVerb || a.verbEndsAt(i-1)) {
+				return true
+			}
 		case "all":
 			// "all of them" to a part of them; "it all looks good" is no number.
 			if i+2 < len(a.tokens) && a.tokens[i+1].text == "of" && a.hasCount() && !loses {
@@ -388,6 +393,10 @@ func guardRedirect(a *analysis) bool {
 		switch w {
 		case "all", "both", "each", "everyone", "people":
 			if sends && prev == "to" && !a.label.has(w) {
+				return true
+			}
+		case "大家":
+			if sends && a.verbEndsAt(i-1) && !a.label.toAll() {
 				return true
 			}
 		case "me", "us", "myself", "you":
@@ -477,7 +486,7 @@ func (a *analysis) loses() bool {
 }
 
 // guardKeep: keep it, leave it; and, where something is to be lost, "I need
-// it" and "let it continue".
+// it", "I like it" and "let it continue".
 func guardKeep(a *analysis) bool {
 	if a.any(kindKeep) {
 		return true
@@ -486,6 +495,9 @@ func guardKeep(a *analysis) bool {
 		return false
 	}
 	for n, it := range a.items {
+		if it.kind == kindApprove && a.likes(it) && !a.any(kindVerb) {
+			return true
+		}
 		if it.kind != kindGo {
 			continue
 		}
@@ -506,6 +518,17 @@ func guardKeep(a *analysis) bool {
 			if last == "to" && n+1 < len(a.items) && a.items[n+1].kind == kindVerb {
 				continue
 			}
+			return true
+		}
+	}
+	return false
+}
+
+// likes says whether an approval is a liking, of the offer or of what would go.
+func (a *analysis) likes(it item) bool {
+	for i := it.from; i < it.to; i++ {
+		switch a.tokens[i].text {
+		case "like", "love", "gusta", "encanta", "aime", "jaime", "adore", "jadore", "piace", "gosto", "adoro":
 			return true
 		}
 	}
