@@ -83,3 +83,29 @@ func TestWideWordsCarryNoConsent(t *testing.T) {
 		}
 	}
 }
+
+// What the same words leave a yes, and how often or until when in the label's
+// own words and in no others.
+func TestWideWordsBesideAYes(t *testing.T) {
+	for _, c := range []struct{ label, passes, held string }{
+		{"change password reminder to weekly", "weekly is good", "monthly is good"},
+		{"change password reminder to weekly or monthly", "yes", "weekly is good"},
+		{"mute the family chat until 8am", "yes, until 8", "yes, until tuesday"},
+		{"set alarm for 6:15", "yes wake me up", "yes tell me"},
+		{"send email to Dana", "yes, sorry for the delay", "sorry for the delay"},
+		{"send email to Dana", "do the needful", "the needful"},
+		{"pay 40.00 to Sam", "the numbers add up, pay it", "the numbers"},
+		{"cancel gym membership", "yes cancel, sick of it", "sick of it"},
+		{"send email to Dana", "oui, désolé du retard", "désolé du retard"},
+		{"send email to Dana", "sí, perdón la demora", "perdón la demora"},
+		{"delete 3 old emails", "va bene, elimina", "elimina tutto"},
+		{"roll back release 3", "roll it back, everything's on fire", "everything's on fire"},
+	} {
+		if v := adversary(t, c.passes, c.label); !v.Confirms(ActThreshold) {
+			t.Errorf("%q to %q is held back by %v", c.passes, c.label, v.Guards)
+		}
+		if v := adversary(t, c.held, c.label); v.Confirms(ActThreshold) {
+			t.Errorf("%q to %q passes", c.held, c.label)
+		}
+	}
+}
