@@ -3,6 +3,7 @@ package calibration_test
 import (
 	"bytes"
 	"context"
+	"os"
 	"testing"
 
 	"github.com/countersign/countersign/calibration"
@@ -80,5 +81,30 @@ func TestOnTheTestPart(t *testing.T) {
 		if acts := classifier.Read(context.Background(), live, in, classifier.Options{}).Confirms(file.Threshold); acts != res.Outcomes[i].Acted {
 			t.Errorf("%q: live %v, counted %v", r.Text, acts, res.Outcomes[i].Acted)
 		}
+	}
+}
+
+// The part that was written last, and blind: code may ask after any of its yeses, and acts on nothing else.
+func TestOnTheBlindPart(t *testing.T) {
+	reader, err := local.New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	file, err := calibration.Load(local.CalibrationFile())
+	if err != nil {
+		t.Fatal(err)
+	}
+	part := rows(t, os.DirFS("../classifier/corpus/blind"))
+	res, err := calibration.Run(context.Background(), reader, part, calibration.Options{Calibration: &file, Languages: reader, OmitTimes: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("%d of %d right (≥ %.4f); %d of %d yeses acted on (%.1f %%); ECE %.4f", res.Precision.Right, res.Precision.Of, res.Precision.Lower,
+		res.Recall.Right, res.Recall.Of, 100*res.Recall.Share(), res.ECE)
+	for _, w := range res.Wrong {
+		t.Errorf("wrong confirm %.3f: %v %q to %q", w.P, w.Label, w.Text, w.Offers)
+	}
+	if res.Precision.Right < 600 {
+		t.Errorf("%d right confirms are too few to show anything", res.Precision.Right)
 	}
 }

@@ -486,9 +486,10 @@ func (a *analysis) loses() bool {
 }
 
 // guardKeep: keep it, leave it; and, where something is to be lost, "I need
-// it", "I like it" and "let it continue".
+// it", "I like it", "let's go" and "let it continue"; and "accept it" to what is
+// to be declined.
 func guardKeep(a *analysis) bool {
-	if a.any(kindKeep) {
+	if a.any(kindKeep) || a.accepts() {
 		return true
 	}
 	if !a.loses() {
@@ -496,6 +497,9 @@ func guardKeep(a *analysis) bool {
 	}
 	for n, it := range a.items {
 		if it.kind == kindApprove && a.likes(it) && !a.any(kindVerb) {
+			return true
+		}
+		if (it.kind == kindGo || it.kind == kindAssent) && a.sets(it) {
 			return true
 		}
 		if it.kind != kindGo {
@@ -519,6 +523,46 @@ func guardKeep(a *analysis) bool {
 				continue
 			}
 			return true
+		}
+	}
+	return false
+}
+
+// sets says whether somebody sets out: "let's go" to a dinner that is to be cancelled is on the way there.
+func (a *analysis) sets(it item) bool {
+	for i := it.from; i < it.to; i++ {
+		switch a.tokens[i].text {
+		case "andiamo", "vamos", "vamonos", "allons", "gehts", "partiu", "vambora", "simbora", "bora", "letsgo", "lezgo", "lezzgo", "lesgo", "lessgo":
+			return true
+		case "go", "goo", "gooo":
+			if i > 0 && (a.tokens[i-1].text == "lets" || a.tokens[i-1].text == "s") {
+				return true
+			}
+		case "va", "gaan":
+			if i > 0 && (a.tokens[i-1].text == "y" || a.tokens[i-1].text == "we") {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// accepts says whether the text takes what the label turns down, and turns nothing down itself.
+func (a *analysis) accepts() bool {
+	if len(a.label.tokens) == 0 {
+		return false
+	}
+	switch a.label.tokens[0].text {
+	case "decline", "reject", "refuse", "deny", "dismiss", "ignore":
+	default:
+		return false
+	}
+	for i := range a.tokens {
+		switch a.tokens[i].text {
+		case "accept", "accepted", "accepting", "approve", "approved", "attend", "attending", "aceptar", "acepto", "acepta", "aceptado", "accepte", "accepter",
+			"accetta", "accetto", "accettato", "akzeptieren", "akzeptiert", "annehmen", "zusagen", "aceito", "aceita", "aceitar", "accepteer", "accepteren",
+			"接受", "同意", "批准", "承認", "参加", "स्वीकार", "manzoor":
+			return !a.any(kindVerb)
 		}
 	}
 	return false
@@ -694,5 +738,23 @@ func guardConsent(a *analysis) bool {
 			return true
 		}
 	}
-	return !a.consent()
+	return !a.consent() || a.picksOne()
+}
+
+// picksOne says whether the text names some of what the label leaves a choice of: "tacos" to a poll of tacos or sushi
+// answers the poll. Both may be named, with the "or" between them.
+func (a *analysis) picksOne() bool {
+	if !a.label.has("or") {
+		return false
+	}
+	echo := false
+	for _, it := range a.items {
+		echo = echo || it.kind == kindEcho
+		for i := it.from; i < it.to; i++ {
+			if a.tokens[i].text == "or" {
+				return false
+			}
+		}
+	}
+	return echo
 }
