@@ -1068,11 +1068,11 @@ func citations() []play {
 		}},
 		{id: "PV-01", do: func(w *world) {
 			o := w.mail("dana@example.com")
-			e := heard(w, "hm, please do not send the report today?")
+			e := heard(w, "what if I said please do not send the report today?")
 			for _, quote := range []string{"do ... send the report", "send the report", "please do … today", "send"} {
 				reject(w, o, cite(w, o, e.RunID, e.MessageID, quote), "quote_not_in_message")
 			}
-			reject(w, o, cite(w, o, e.RunID, e.MessageID, "hm, please do not send the report today?"), "not_a_yes")
+			reject(w, o, cite(w, o, e.RunID, e.MessageID, "what if I said please do not send the report today?"), "not_a_yes")
 		}},
 		{id: "PV-02", do: func(w *world) {
 			o := w.mail("dana@example.com")
