@@ -61,3 +61,8 @@ func (s *Store) Release() { <-s.lanes }
 
 // Waiting is how many calls wait for a group.
 func (s *Store) Waiting() int { return s.line.Len() }
+
+// Together runs a call that has no person.
+func (s *Store) Together(ctx context.Context, queue func(b *pgx.Batch)) error {
+	return s.together(ctx, &call{queue: queue})
+}

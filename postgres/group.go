@@ -18,6 +18,9 @@ const (
 	atMost = 10 * time.Second
 )
 
+// errAborted is the error of a call whose group ended without an answer.
+var errAborted = errors.New("postgres: another call of the same transaction did not return")
+
 // call is a message to be stored or an offer to be consumed, while it waits for its group, and its answer.
 type call struct {
 	ctx     context.Context
@@ -67,6 +70,13 @@ func (s *Store) lead(c *call) {
 
 // answer runs a group and tells each of its calls how that went.
 func (s *Store) answer(group []*call) {
+	answered := 0
+	defer func() { // where one of them panics, the leader's goroutine is the one that does; nobody else waits for ever
+		for _, c := range group[answered:] { // mutant: postgres.group-panic
+			c.err = errAborted
+			close(c.done)
+		}
+	}()
 	err := s.transaction(group)
 	alone := len(group) > 1 && failedStatement(err) // mutant: postgres.group-alone
 	for _, c := range group {
@@ -74,6 +84,7 @@ func (s *Store) answer(group []*call) {
 		if alone { // one of them is to blame, and everything is undone
 			c.err = s.transaction([]*call{c})
 		}
+		answered++
 		close(c.done)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
@@ -258,5 +259,46 @@ func TestGroup_TakesTheLocksFirst(t *testing.T) {
 	}
 	if got := c.count(t, `SELECT number FROM messages`); got != 6 {
 		t.Errorf("the message has number %d, want 6", got)
+	}
+}
+
+// A call that panics takes its leader along, and nobody else is kept waiting for an answer that does not come.
+func TestGroup_APanicKeepsNobodyWaiting(t *testing.T) {
+	const n = 4
+	c := newCrowd(t, n)
+	release := c.hold()
+	var panics atomic.Int64
+	errs := make([]error, n)
+	var wg sync.WaitGroup
+	for i := range n {
+		wg.Go(func() {
+			defer func() {
+				if recover() != nil {
+					panics.Add(1)
+				}
+			}()
+			errs[i] = c.s.Together(t.Context(), func(*pgx.Batch) {
+				if i == 1 {
+					panic("a mistake")
+				}
+			})
+		})
+		c.wait(i + 1)
+	}
+	release()
+	wg.Wait()
+	failed := 0
+	for _, err := range errs {
+		if err != nil {
+			failed++
+		}
+	}
+	if panics.Load() != 1 || failed != n-1 {
+		t.Errorf("%d panics and %d errors, want one of the leader and %d", panics.Load(), failed, n-1)
+	}
+	for i, err := range c.together(t, n) {
+		if err != nil {
+			t.Errorf("afterwards, person %d: %v", i, err)
+		}
 	}
 }
