@@ -138,7 +138,7 @@ func TestABrokenServerIsFoundOut(t *testing.T) {
 	}{
 		{"withdraw-and-cite", map[string]string{"cited.named": "    AND (?12 OR true)", "cited.asked_last": "    AND (?12 OR true)"}},
 		{"imitation", map[string]string{"cited.spoken": "    AND true"}},
-		{"answered-elsewhere", map[string]string{"consume.crossed_text": "    AND true"}},
+		{"answered-elsewhere", map[string]string{"sqlite.crossed.said": "    AND (false"}},
 		{"permissions", map[string]string{"begin.permission": "    AND true"}},
 	} {
 		t.Run(c.family, func(t *testing.T) {
