@@ -28,12 +28,14 @@ type (
 type group struct {
 	s     *sqlite.Store
 	other *sql.Conn // sees what is committed
+	// A connection that reads twice at once reads both times what stood when the first began.
+	one *sync.Mutex
 }
 
 func newGroup(t *testing.T) (group, string) {
 	t.Helper()
 	s, path, _ := migrated(t)
-	return group{s, raw(t, path)}, path
+	return group{s, raw(t, path), new(sync.Mutex)}, path
 }
 
 // run lets n writers wait for the file at the same time. fn is called with each writer's number, in some order; the errors
@@ -72,12 +74,21 @@ func mark(i int, exec execFn) error {
 
 const marks = `SELECT count(*) FROM own_addresses`
 
-func (g group) stored(t *testing.T, i int) (n int) {
+func (g group) stored(t *testing.T, i int) int {
 	t.Helper()
-	if err := g.other.QueryRowContext(context.Background(), marks+` WHERE address = ?`, fmt.Sprint("w", i)).Scan(&n); err != nil {
+	n, err := g.committed(marks+` WHERE address = ?`, fmt.Sprint("w", i))
+	if err != nil {
 		t.Error(err)
 	}
 	return n
+}
+
+// committed is what a count says to somebody outside.
+func (g group) committed(query string, args ...any) (n int, err error) {
+	g.one.Lock()
+	defer g.one.Unlock()
+	err = g.other.QueryRowContext(context.Background(), query, args...).Scan(&n)
+	return n, err
 }
 
 // usable fails the test where an ordinary write does not work afterwards.
@@ -238,8 +249,8 @@ func TestGroup_IsBounded(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		var committed int
-		if err := g.other.QueryRowContext(t.Context(), marks).Scan(&committed); err != nil {
+		committed, err := g.committed(marks)
+		if err != nil {
 			return err
 		}
 		most = max(most, inside-committed)
