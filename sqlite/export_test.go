@@ -8,7 +8,59 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unsafe"
+
+	"modernc.org/libc"
+	codes "modernc.org/sqlite/lib"
 )
+
+// DSN is how the writing connection opens the file.
+func (s *Store) DSN() string { return s.dsn }
+
+// OnFullDisk gathers a page for a log that takes nothing, does something to it, and returns the answer. What the file
+// below does otherwise succeeds.
+func OnFullDisk(did string) int32 {
+	tls := libc.NewTLS()
+	defer tls.Close()
+	place := func(size uintptr) uintptr { return libc.Xcalloc(tls, 1, codes.Tsize_t(size)) }
+	file, ours, db, base := place(unsafe.Sizeof(codes.Tsqlite3_file{})), place(unsafe.Sizeof(logFile{})), place(unsafe.Sizeof(logFile{})), place(unsafe.Sizeof(codes.Tsqlite3_io_methods{}))
+	dbFile := place(unsafe.Sizeof(codes.Tsqlite3_file{}))
+	for _, p := range []uintptr{file, ours, db, base, dbFile} {
+		defer libc.Xfree(tls, p)
+	}
+	*memory[codes.Tsqlite3_io_methods](base) = codes.Tsqlite3_io_methods{
+		FxWrite:    address[writeFunc](func(*libc.TLS, uintptr, uintptr, int32, int64) int32 { return codes.SQLITE_FULL }),
+		FxSync:     address[syncFunc](func(*libc.TLS, uintptr, int32) int32 { return codes.SQLITE_OK }),
+		FxRead:     address[readFunc](func(*libc.TLS, uintptr, uintptr, int32, int64) int32 { return codes.SQLITE_OK }),
+		FxTruncate: address[cutFunc](func(*libc.TLS, uintptr, int64) int32 { return codes.SQLITE_OK }),
+		FxFileSize: address[sizeFunc](func(*libc.TLS, uintptr, uintptr) int32 { return codes.SQLITE_OK }),
+		FxClose:    address[closeFunc](func(*libc.TLS, uintptr) int32 { return codes.SQLITE_OK }),
+	}
+	memory[codes.Tsqlite3_file](file).FpMethods, memory[codes.Tsqlite3_file](dbFile).FpMethods = ours, db
+	f := memory[logFile](ours)
+	f.base, f.other = memory[codes.Tsqlite3_io_methods](base), dbFile
+	page := place(4096)
+	defer libc.Xfree(tls, page)
+	if rc := writeLog(tls, file, page, 4096, 32); rc != codes.SQLITE_OK {
+		return rc
+	}
+	if did != "close" {
+		defer closeLog(tls, file)
+	}
+	switch did {
+	case "sync":
+		return syncLog(tls, file, 0)
+	case "read":
+		return readLog(tls, file, page, 4096, 32)
+	case "cut":
+		return cutLog(tls, file, 0)
+	case "size":
+		return sizeOfLog(tls, file, page)
+	case "close":
+		return closeLog(tls, file)
+	}
+	return writeLog(tls, file, page, 4096, 32) // elsewhere than behind what is gathered
+}
 
 // GroupSize is how many writers share one commit at most.
 const GroupSize = groupSize

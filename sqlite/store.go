@@ -81,7 +81,15 @@ func Open(ctx context.Context, path string, opts ...Option) (*Store, error) {
 	for _, o := range opts {
 		o(s)
 	}
-	s.dsn = dsn(path, s.busy, url.Values{"_pragma": {"journal_mode(WAL)", "synchronous(FULL)", "foreign_keys(ON)"}, "_txlock": {"immediate"}})
+	if err := registerLogVFS(); err != nil {
+		return nil, err
+	}
+	// A commit writes over what the log held before: its bytes and its size are all that must be on the disk, and not the
+	// time of the file. Where there is no such call the other is made.
+	if _, err := driver.Fdatasync(true); err != nil && !errors.Is(err, driver.ErrFdatasyncUnavailable) {
+		return nil, fmt.Errorf("sqlite: %w", err)
+	}
+	s.dsn = dsn(path, s.busy, url.Values{"_pragma": {"journal_mode(WAL)", "synchronous(FULL)", "foreign_keys(ON)"}, "_txlock": {"immediate"}, "vfs": {logVFS}})
 	if s.pool, err = sql.Open("sqlite", s.dsn); err != nil {
 		return nil, fmt.Errorf("sqlite: %w", err)
 	}

@@ -1,0 +1,98 @@
+package sqlite_test
+
+import (
+	"database/sql"
+	"fmt"
+	"path/filepath"
+	"testing"
+
+	codes "modernc.org/sqlite/lib"
+
+	"github.com/countersign/countersign/sqlite"
+)
+
+// logged opens a file as the store's writer does, with so little memory for pages that a transaction writes them before its
+// end, and as anybody else does.
+func logged(t *testing.T) (ours, other *sql.Conn) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "log.db")
+	s, err := sqlite.Open(t.Context(), path)
+	must(t, err)
+	t.Cleanup(func() { must(t, s.Close()) })
+	open := func(dsn string) *sql.Conn {
+		db, err := sql.Open("sqlite", dsn)
+		must(t, err)
+		c, err := db.Conn(t.Context())
+		must(t, err)
+		t.Cleanup(func() {
+			must(t, c.Close())
+			must(t, db.Close())
+		})
+		return c
+	}
+	ours, other = open(s.DSN()), open("file:"+path)
+	run(t, ours, `PRAGMA cache_size = 20`)
+	run(t, ours, `CREATE TABLE t (n INTEGER PRIMARY KEY, v BLOB NOT NULL)`)
+	run(t, ours, `PRAGMA wal_checkpoint(TRUNCATE)`) // what an undone transaction reads again is not in the log
+	return ours, other
+}
+
+func run(t *testing.T, c *sql.Conn, query string) {
+	t.Helper()
+	_, err := c.ExecContext(t.Context(), query)
+	must(t, err)
+}
+
+func want(t *testing.T, c *sql.Conn, query, want string) {
+	t.Helper()
+	var got string
+	must(t, c.QueryRowContext(t.Context(), query).Scan(&got))
+	if got != want {
+		t.Errorf("%s: %s, want %s", query, got, want)
+	}
+}
+
+const thousand = `WITH RECURSIVE n (n) AS (VALUES (1) UNION ALL SELECT n + 1 FROM n WHERE n < 1000) `
+
+// A transaction whose pages do not fit into memory writes some of them twice, reads them back, and is larger than what is
+// gathered at once.
+func TestLog_MorePagesThanFit(t *testing.T) {
+	ours, other := logged(t)
+	run(t, ours, `BEGIN IMMEDIATE`)
+	run(t, ours, `INSERT INTO t `+thousand+`SELECT n, zeroblob(1000) FROM n`)
+	run(t, ours, `UPDATE t SET v = CAST(printf('%0900d', n) AS BLOB)`)
+	want(t, ours, `SELECT sum(CAST(CAST(v AS TEXT) AS INTEGER)) FROM t`, "500500")
+	want(t, other, `SELECT count(*) FROM t`, "0")
+	for n := 1; n < 1000; n += 100 { // a page each, all of which fit
+		run(t, ours, fmt.Sprintf(`UPDATE t SET v = CAST(printf('%%0900d', n) AS BLOB) WHERE n = %d`, n))
+	}
+	run(t, ours, `COMMIT`)
+	want(t, other, `SELECT sum(CAST(CAST(v AS TEXT) AS INTEGER)) FROM t`, "500500")
+	run(t, other, `PRAGMA wal_checkpoint(TRUNCATE)`)
+	want(t, other, `PRAGMA integrity_check`, "ok")
+	want(t, ours, `SELECT count(*) FROM t`, "1000")
+}
+
+// Pages of a transaction that was undone stand where others write theirs.
+func TestLog_WhatWasUndoneDestroysNothing(t *testing.T) {
+	ours, other := logged(t)
+	run(t, ours, `BEGIN IMMEDIATE`)
+	run(t, ours, `INSERT INTO t `+thousand+`SELECT n, zeroblob(1000) FROM n WHERE n <= 150`)
+	run(t, ours, `ROLLBACK`)
+	run(t, other, `INSERT INTO t VALUES (1, 'theirs')`)
+	run(t, ours, `INSERT INTO t VALUES (2, 'ours')`)
+	for _, c := range []*sql.Conn{ours, other} {
+		run(t, c, `PRAGMA shrink_memory`)
+		want(t, c, `SELECT group_concat(n || CAST(v AS TEXT)) FROM t`, "1theirs,2ours")
+		want(t, c, `PRAGMA integrity_check`, "ok")
+	}
+}
+
+// What a commit could not write is not synced, and the commit hears of it.
+func TestLog_FullDisk(t *testing.T) {
+	for _, did := range []string{"sync", "read", "cut", "size", "close", "write"} {
+		if rc := sqlite.OnFullDisk(did); rc != codes.SQLITE_FULL {
+			t.Errorf("%s: %d, want %d", did, rc, codes.SQLITE_FULL)
+		}
+	}
+}
