@@ -137,21 +137,24 @@ const consume = consumeHead + `
 // name the offer where a bare yes could have been to another.
 const consumeCited = consumeHead + `
     AND m.decided_at IS NOT NULL                                    -- mutant: cited.decided
-    AND r.id = ?13                                                  -- mutant: cited.own_run
+    AND r.id = ?14                                                  -- mutant: cited.own_run
     AND NOT r.tainted                                               -- mutant: cited.untainted
     AND NOT EXISTS (SELECT 1 FROM offers y WHERE y.consumed_by = m.id) -- mutant: cited.unused
     AND (?12 OR NOT EXISTS (SELECT 1 FROM offers y WHERE y.person_id = ?1 AND y.id <> ?3 AND y.sent_at <= m.received_at AND (coalesce(coalesce(y.closed_at, y.left_at) > m.received_at, true) OR y.sent_at > o.asked_at OR y.asked_at > o.asked_at))) -- mutant: cited.named
     AND (?12 OR NOT EXISTS (SELECT 1 FROM (SELECT x.offer_id, x.state FROM texts x WHERE x.person_id = ?1 AND x.offer_id IS NOT NULL AND x.state <> 'rejected' AND x.sending_at <= m.received_at ORDER BY x.number DESC LIMIT 1) l WHERE l.offer_id <> o.id OR l.state <> 'accepted')) -- mutant: cited.asked_last
     AND NOT EXISTS (SELECT 1 FROM texts x WHERE x.person_id = ?1 AND x.kind = 'message' AND coalesce(x.offer_id <> o.id, true) AND x.sending_at <= m.received_at AND x.number > (SELECT max(a.number) FROM texts a WHERE a.offer_id = o.id AND a.state <> 'rejected')) -- mutant: cited.spoken` + consumeTail
 
-const consumeHead = `WITH last AS (SELECT offer_id, state FROM texts WHERE person_id = ?1 AND state <> 'rejected' ORDER BY number DESC LIMIT 1)
-UPDATE offers AS o SET state = 'consumed', closed_at = ?11, closed_by = ?4, consumed_by = m.id
-  FROM threads t, last, messages m, runs r, people p, (SELECT ?10 AS cross_window, ?12 AS names) q
-  WHERE t.person_id = ?1 AND o.id = ?3 AND m.id = ?2 AND r.id = m.run_id AND p.id = t.person_id
+// consumeHead reads what the conditions are about within an EXISTS: with a FROM of its own, an UPDATE makes tables of what it
+// joins before it changes a row.
+const consumeHead = `UPDATE offers AS o SET state = 'consumed', closed_at = ?11, closed_by = ?4, consumed_by = ?2
+  WHERE o.id = ?3 AND EXISTS (SELECT 1
+  FROM threads t, texts last, messages m, runs r, people p, (SELECT ?10 AS cross_window, ?12 AS names) q
+  WHERE t.person_id = ?1 AND m.id = ?2 AND r.id = m.run_id AND p.id = t.person_id AND last.person_id = t.person_id
+    AND last.number = (SELECT number FROM texts WHERE person_id = ?1 AND state <> 'rejected' ORDER BY number DESC LIMIT 1)
     AND o.person_id = t.person_id                                   -- mutant: consume.person
     AND m.person_id = t.person_id                                   -- mutant: consume.message_person
     AND p.state = 'active'                                          -- mutant: consume.active
-    AND p.tier IN (SELECT value FROM json_each(?5))                 -- mutant: consume.tier
+    AND p.tier IN (?5, ?13)                                         -- mutant: consume.tier
     AND o.address = m.address                                       -- mutant: consume.address
     AND o.our_number = m.our_number                                 -- mutant: consume.our_number
     AND o.root_run_id <> r.root_id                                  -- mutant: consume.root_run
@@ -185,6 +188,7 @@ const elsewhere = `NOT q.names AND EXISTS (SELECT 1 FROM offers y WHERE y.person
   )`
 
 const consumeTail = `
+  )
   RETURNING operation_id, settle_us`
 
 // won is the row that consume returns.
@@ -217,9 +221,12 @@ func (s *Store) consume(ctx context.Context, query string, c offers.ConsumeReque
 	if err != nil {
 		return offers.Win{}, fmt.Errorf("consume: %w", err)
 	}
-	tiers, err := json.Marshal(c.Tiers)
-	if err != nil {
-		return offers.Win{}, fmt.Errorf("consume: %w", err)
+	if len(c.Tiers) > 2 {
+		return offers.Win{}, fmt.Errorf("consume: %d tiers", len(c.Tiers))
+	}
+	var tiers [2]any // null is nobody's
+	for i, t := range c.Tiers {
+		tiers[i] = t
 	}
 	sum, err := offers.ParseHex(c.Offer.ArgsSHA256)
 	if err != nil {
@@ -227,8 +234,8 @@ func (s *Store) consume(ctx context.Context, query string, c offers.ConsumeReque
 	}
 	win := offers.Win{Offer: *op.Offer, Operation: op}
 	err = s.write(ctx, func(q session, now time.Time) error {
-		args := []any{c.PersonID, c.MessageID, c.Offer.ID, string(eff.Closer), string(tiers), sum[:], c.Offer.BindingSHA256[:],
-			c.MinRead.Microseconds(), (offers.CrossFactor * c.MinRead).Microseconds(), offers.CrossWindow.Microseconds(), now.UnixMicro(), c.Names}
+		args := []any{c.PersonID, c.MessageID, c.Offer.ID, string(eff.Closer), tiers[0], sum[:], c.Offer.BindingSHA256[:],
+			c.MinRead.Microseconds(), (offers.CrossFactor * c.MinRead).Microseconds(), offers.CrossWindow.Microseconds(), now.UnixMicro(), c.Names, tiers[1]}
 		rows, err := all(q, scanWon, query, append(args, more...)...)
 		if err != nil {
 			return err
