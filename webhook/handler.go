@@ -12,10 +12,15 @@ import (
 // emptyTwiML answers Twilio without a text to anybody.
 const emptyTwiML = "<Response></Response>"
 
-// hold is how long a connection takes no further request while the message of the last one is undecided. The answer has
-// gone out by then: only who sends faster than messages are decided is slowed down, and his messages wait with him and
-// not in a queue.
-const hold = 250 * time.Millisecond
+const (
+	// answerWithin is how long the answer waits for the message to be decided. Most are within a millisecond or two, and a
+	// provider that sends the next message when the last one is answered then has it read at once.
+	answerWithin = 10 * time.Millisecond
+	// hold is how long a connection takes no further request while the message of the last one is undecided. The answer has
+	// gone out by then: only who sends faster than messages are decided is slowed down, and his messages wait with him and
+	// not in a queue.
+	hold = 250 * time.Millisecond
+)
 
 // Options are what both doors share. The zero value logs and counts nothing.
 type Options struct {
@@ -87,19 +92,26 @@ func (d *door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	d.observe(http.StatusOK, "stored")
+	late := decided != nil && !within(r, decided, answerWithin)
 	w.Header().Set("Content-Type", "text/xml")
 	w.Header().Set("Content-Length", strconv.Itoa(len(emptyTwiML))) // or the answer would end with the handler
 	_, _ = io.WriteString(w, emptyTwiML)
-	if decided == nil || http.NewResponseController(w).Flush() != nil {
-		return
+	if late && http.NewResponseController(w).Flush() == nil {
+		within(r, decided, hold-answerWithin)
 	}
-	t := time.NewTimer(hold)
+}
+
+// within waits for a message to be decided, and says whether it was by then.
+func within(r *http.Request, decided <-chan struct{}, d time.Duration) bool {
+	t := time.NewTimer(d)
 	defer t.Stop()
 	select {
 	case <-decided:
+		return true
 	case <-t.C:
 	case <-r.Context().Done():
 	}
+	return false
 }
 
 func (d *door) refuse(w http.ResponseWriter, status int, reason string) {

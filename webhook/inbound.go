@@ -25,8 +25,8 @@ type Intake interface {
 	// 503 and tries again; a *Limited is 429. in may come from an unknown sender
 	// (From == "").
 	//
-	// decided, if not nil, is closed when the message has been worked on. The answer does not wait for it; the
-	// connection's next request does, for a moment.
+	// decided, if not nil, is closed when the message has been worked on. The answer waits for it, but for some
+	// milliseconds; the connection's next request does for longer.
 	Receive(ctx context.Context, in Inbound) (decided <-chan struct{}, err error)
 }
 
