@@ -8,10 +8,16 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Plans are the generic plans of all statements that a connection of an otherwise idle store has prepared, by their text.
+// Plans are the generic plans of all statements that a connection of an otherwise idle store has prepared, and of those for
+// several calls at once, by their text.
 func (s *Store) Plans(ctx context.Context) (map[string]string, error) {
 	out := map[string]string{}
 	err := pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
+		for i, sql := range []string{lockAll, s.receive.several, s.late.several} { // which take more than one call
+			if _, err := tx.Conn().Prepare(ctx, fmt.Sprint("several", i), sql); err != nil {
+				return err
+			}
+		}
 		rows, err := tx.Query(ctx, `SELECT name, statement, cardinality(parameter_types) FROM pg_prepared_statements`, pgx.QueryExecModeExec)
 		if err != nil {
 			return err
@@ -62,7 +68,15 @@ func (s *Store) Release() { <-s.lanes }
 // Waiting is how many calls wait for a group.
 func (s *Store) Waiting() int { return s.line.Len() }
 
-// Together runs a call that has no person.
-func (s *Store) Together(ctx context.Context, queue func(b *pgx.Batch)) error {
-	return s.together(ctx, &call{queue: queue})
+// Together runs a call that has no person. begin is called before each try.
+func (s *Store) Together(ctx context.Context, begin func()) error {
+	st := newStatement(0, []string{"n int"}, `SELECT call FROM q`)
+	return s.together(ctx, &call{statement: &st, args: []any{1}, begin: begin, row: func(pgx.Rows) error { return nil }})
+}
+
+// OnlySeveral has every call run the statement for several calls at once.
+func (s *Store) OnlySeveral() {
+	for _, st := range []*statement{&s.receive, &s.late, &s.yes} {
+		st.alone = ""
+	}
 }

@@ -3,6 +3,8 @@ package postgres
 import (
 	"context"
 	"errors"
+	"fmt"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -23,13 +25,16 @@ var errAborted = errors.New("postgres: another call of the same transaction did 
 
 // call is a message to be stored or an offer to be consumed, while it waits for its group, and its answer.
 type call struct {
-	ctx     context.Context
-	queue   func(b *pgx.Batch) // queues the statements of one try; what an earlier try has found out is forgotten
-	person  string             // whose thread is to be locked: by id,
-	address string             // or by the address that it is reached at
-	our     string
-	err     error
-	done    chan struct{} // closed once err is final
+	ctx       context.Context
+	statement *statement
+	args      []any                // those that all calls of the statement share, then a value for each of its columns
+	begin     func()               // before each try: what an earlier one has found out is forgotten
+	row       func(pgx.Rows) error // takes a row of the answer
+	person    string               // whose thread is to be locked: by id,
+	address   string               // or by the address that it is reached at
+	our       string
+	err       error
+	done      chan struct{} // closed once err is final
 }
 
 // together runs a call's statements under the lock of its person, in one transaction with those of other calls that wait at
@@ -90,7 +95,7 @@ func (s *Store) answer(group []*call) {
 }
 
 // transaction runs the calls' statements as one pipeline, which is one transaction: first the locks of all their people, in
-// one order for every server, then theirs in turn.
+// one order for every server, then the statements.
 func (s *Store) transaction(group []*call) error {
 	ctx := group[0].ctx
 	if len(group) > 1 { // who gives up takes it from nobody else
@@ -98,7 +103,49 @@ func (s *Store) transaction(group []*call) error {
 		ctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), atMost)
 		defer cancel()
 	}
+	for _, c := range group {
+		c.begin()
+	}
 	var b pgx.Batch
+	queueLocks(&b, group)
+	for len(group) > 0 {
+		var now []*call
+		now, group = distinct(group)
+		for _, st := range []*statement{&s.receive, &s.late} { // a message first: it may take back what a yes before it was
+			now = st.queueSeveral(&b, now)
+		}
+		for _, c := range now {
+			c.statement.queue(&b, []*call{c})
+		}
+	}
+	return s.pool.SendBatch(ctx, &b).Close()
+}
+
+// distinct parts calls so that no two of the first ones are of the same person, as far as that is known: a statement does not
+// see what it does itself. Where one person's addresses hide behind two calls, their numbers clash, and each is tried alone.
+func distinct(group []*call) (first, rest []*call) {
+	seen := make(map[string]bool, len(group))
+	for _, c := range group {
+		key := c.person + "\x00" + c.address + "\x00" + c.our
+		if seen[key] { // mutant: postgres.group-distinct
+			rest = append(rest, c)
+			continue
+		}
+		seen[key] = true
+		first = append(first, c)
+	}
+	return first, rest
+}
+
+// queueLocks takes the locks of the group's people.
+func queueLocks(b *pgx.Batch, group []*call) {
+	if c := group[0]; len(group) == 1 && c.person != "" {
+		b.Queue(lockPerson, c.person).Exec(discard)
+		return
+	} else if len(group) == 1 {
+		b.Queue(lockAddress, c.address, c.our).Exec(discard)
+		return
+	}
 	people, addresses, ours := make([]string, 0, len(group)), make([]string, 0, len(group)), make([]string, 0, len(group))
 	for _, c := range group {
 		if c.person != "" {
@@ -108,11 +155,12 @@ func (s *Store) transaction(group []*call) error {
 		}
 	}
 	b.Queue(lockAll, people, addresses, ours).Exec(discard)
-	for _, c := range group {
-		c.queue(&b)
-	}
-	return s.pool.SendBatch(ctx, &b).Close()
 }
+
+const (
+	lockPerson  = `SELECT 1 FROM threads WHERE person_id = $1 FOR NO KEY UPDATE`
+	lockAddress = `SELECT 1 FROM threads t WHERE t.person_id = (SELECT a.person_id FROM addresses a WHERE a.address = $1 AND a.our_number = $2) FOR NO KEY UPDATE`
+)
 
 // lockAll takes the locks of people by their ids and by their addresses. The order of the ids is the same for everybody who
 // takes more than one, so that nobody waits in a circle.
@@ -120,6 +168,83 @@ const lockAll = `SELECT 1 FROM threads t WHERE t.person_id = ANY (ARRAY(
     SELECT unnest($1::uuid[])
     UNION SELECT a.person_id FROM unnest($2::text[], $3::text[]) AS n (address, our_number) JOIN addresses a ON a.address = n.address AND a.our_number = n.our_number))
   ORDER BY t.person_id FOR NO KEY UPDATE OF t`
+
+// statement is what calls of one kind run: each alone, or several at once. Both read the calls' arguments from q, and their
+// rows begin with the place of the call that they belong to, from 1, which is q.call.
+type statement struct {
+	shared         int    // how many parameters all calls share; they come first
+	alone, several string // no form for one: it takes the other
+}
+
+// newStatement makes the two forms of a statement: body goes on behind the CTE q, whose columns are "name type" each. Alone,
+// the columns are parameters, which the planner puts in their places; starting a statement costs more than running it for one
+// more call.
+func newStatement(shared int, columns []string, body string) statement {
+	names, values, arrays := make([]string, len(columns)), make([]string, len(columns)), make([]string, len(columns))
+	for i, column := range columns {
+		name, kind, _ := strings.Cut(column, " ")
+		names[i] = name
+		values[i] = fmt.Sprintf("$%d::%s AS %s", shared+i+1, kind, name)
+		arrays[i] = fmt.Sprintf("$%d::%s[]", shared+i+1, kind)
+	}
+	return statement{
+		shared: shared,
+		alone:  `WITH q AS NOT MATERIALIZED (SELECT 1::bigint AS call, ` + strings.Join(values, ", ") + `)` + body,
+		several: `WITH q AS MATERIALIZED (SELECT * FROM unnest(` + strings.Join(arrays, ", ") + `) WITH ORDINALITY AS u (` +
+			strings.Join(names, ", ") + `, call))` + body,
+	}
+}
+
+// queueSeveral queues the statement for those of the calls that run it, and returns the others.
+func (st *statement) queueSeveral(b *pgx.Batch, calls []*call) (others []*call) {
+	var mine []*call
+	for _, c := range calls {
+		if c.statement == st {
+			mine = append(mine, c)
+		} else {
+			others = append(others, c)
+		}
+	}
+	if len(mine) > 0 {
+		st.queue(b, mine)
+	}
+	return others
+}
+
+// queue queues the statement for calls of different people.
+func (st *statement) queue(b *pgx.Batch, calls []*call) {
+	if len(calls) == 1 && st.alone != "" {
+		b.Queue(st.alone, calls[0].args...).Query(func(rows pgx.Rows) error {
+			for rows.Next() {
+				if err := calls[0].row(rows); err != nil {
+					return err
+				}
+			}
+			return rows.Err()
+		})
+		return
+	}
+	args := append([]any(nil), calls[0].args...)
+	for i := st.shared; i < len(args); i++ {
+		column := make([]any, len(calls))
+		for n, c := range calls {
+			column[n] = c.args[i]
+		}
+		args[i] = column
+	}
+	b.Queue(st.several, args...).Query(func(rows pgx.Rows) error {
+		for rows.Next() {
+			var place int
+			if err := rows.Scan(append([]any{&place}, make([]any, len(rows.FieldDescriptions())-1)...)...); err != nil {
+				return err
+			}
+			if err := calls[place-1].row(rows); err != nil {
+				return err
+			}
+		}
+		return rows.Err()
+	})
+}
 
 // failedStatement says whether the database has refused a statement, and so has undone the transaction. A connection that
 // is gone says nothing of what was committed.

@@ -1,10 +1,12 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -14,39 +16,42 @@ import (
 	"github.com/countersign/countersign/people"
 )
 
-// receiveInsert numbers the message, stamps it after the lock is held, makes its run, and reads what a decision about it
-// needs: the columns of receivedContext, a row for each live offer. The run's tier is the person's, from the table and
-// nowhere else.
-const receiveInsert = `WITH who AS (
-  SELECT t.person_id, t.account_id, t.messages, p.tier, p.state, a.opted_out_at IS NOT NULL AS opted_out
-  FROM addresses a JOIN threads t ON t.person_id = a.person_id JOIN people p ON p.id = a.person_id
-  WHERE a.address = $1 AND a.our_number = $2),
+// receive numbers the message, stamps it after the lock is held, makes its run, and reads what a decision about it needs,
+// with a row for each live offer: it is the person's newest, and undecided. The run's tier is the person's, from the table
+// and nowhere else.
+func receive() statement {
+	return newStatement(2, []string{
+		"address text", "our_number text", "message_id uuid", "provider text", "provider_id text", "text text", "raw bytea", "lossy boolean",
+		"quoted text", "run_id uuid", "opt_out text",
+	}, `,
+who AS MATERIALIZED (
+  SELECT q.*, t.person_id, t.account_id, t.messages + 1 AS number, p.tier, a.opted_out_at IS NOT NULL AS opted_out
+  FROM q JOIN addresses a ON a.address = q.address AND a.our_number = q.our_number
+  JOIN threads t ON t.person_id = a.person_id JOIN people p ON p.id = a.person_id
+  WHERE p.state = 'active'                                          -- mutant: postgres.receive-active
+),
 m AS (
   INSERT INTO messages (id, account_id, person_id, number, provider, provider_id, address, our_number, text, raw, lossy, quoted,
     opt_out, trust, run_id, received_at)
-  SELECT $5, who.account_id, who.person_id, who.messages + 1, $6, $7, $1, $2, $8, $9, $10, $11, $13, 'trusted', $12::uuid, cs_now()
+  SELECT who.message_id, who.account_id, who.person_id, who.number, who.provider, who.provider_id, who.address, who.our_number, who.text, who.raw,
+    who.lossy, who.quoted, who.opt_out, 'trusted', who.run_id, cs_now()
   FROM who
-  WHERE who.state = 'active'                                        -- mutant: postgres.receive-active
   ON CONFLICT (provider, provider_id) DO NOTHING
   RETURNING id, account_id, person_id, number, quoted, trust, received_at),
 r AS (
   INSERT INTO runs (id, account_id, person_id, tier, cause, message_id, root_id, tainted, interactive, created_at)
-  SELECT $12, m.account_id, m.person_id, who.tier, jsonb_build_object('message_id', m.id), m.id, $12, false, true, m.received_at
-  FROM m JOIN who ON who.person_id = m.person_id WHERE m.trust = 'trusted'),
+  SELECT who.run_id, m.account_id, m.person_id, who.tier, jsonb_build_object('message_id', m.id), m.id, who.run_id, false, true, m.received_at
+  FROM m JOIN who ON who.message_id = m.id),
 u AS (UPDATE threads SET messages = m.number FROM m WHERE threads.person_id = m.person_id)
-` + receivedContext
-
-// receivedContext is the context of the message that was inserted just now: it is the person's newest, and undecided.
-const receivedContext = `SELECT m.account_id, coalesce(m.person_id::text, ''), m.trust = 'trusted', coalesce(who.tier, ''), coalesce(who.opted_out, false),
-  ` + besideMessage + `,
-  ` + offerColumns + `
-FROM m LEFT JOIN who ON true
-LEFT JOIN (offers o JOIN operations x ON x.id = o.operation_id)
-  ON o.person_id = m.person_id AND o.state IN ('sending', 'open') AND m.trust = 'trusted'
-ORDER BY o.created_at, o.id`
+SELECT who.call, m.account_id, m.person_id, who.tier, who.opted_out,
+  `+besideMessage+`,
+  o.created_at, `+offerColumns+`
+FROM m JOIN who ON who.message_id = m.id
+LEFT JOIN (offers o JOIN operations x ON x.id = o.operation_id) ON o.person_id = m.person_id AND o.state IN ('sending', 'open')`)
+}
 
 // besideMessage are the columns of what a decision needs beside the message m itself: at most four earlier messages of the
-// last 24 hours, the offer that the quoted text was about, the yeses that settle, and whether an agent listens. $3 and $4
+// last 24 hours, the offer that the quoted text was about, the yeses that settle, and whether an agent listens. $1 and $2
 // are for how long it counts that one has read events, and that an endpoint has answered.
 const besideMessage = `ARRAY(SELECT e.text FROM (SELECT e.text, e.number, e.received_at FROM messages e
     WHERE e.person_id = m.person_id AND e.number < m.number AND e.trust = 'trusted' AND m.trust = 'trusted' ORDER BY e.number DESC LIMIT 4) e
@@ -54,10 +59,10 @@ const besideMessage = `ARRAY(SELECT e.text FROM (SELECT e.text, e.number, e.rece
   CASE WHEN m.quoted = '' THEN '' ELSE coalesce((SELECT t.offer_id::text FROM text_parts q JOIN texts t ON t.id = q.text_id
     WHERE q.provider_id = m.quoted AND t.person_id = m.person_id), '') END,
   (SELECT count(*) FROM operations s WHERE s.person_id = m.person_id AND s.state = 'settling'),
-  EXISTS (SELECT 1 FROM keys k WHERE k.account_id = m.account_id AND k.revoked_at IS NULL AND k.polled_at > cs_now() - $3::interval)
+  EXISTS (SELECT 1 FROM keys k WHERE k.account_id = m.account_id AND k.revoked_at IS NULL AND k.polled_at > cs_now() - $1::interval)
     AND NOT EXISTS (SELECT 1 FROM offers d JOIN operations y ON y.id = d.operation_id JOIN keys k ON k.id = y.key_id
-      WHERE d.person_id = m.person_id AND d.state IN ('sending', 'open') AND (k.revoked_at IS NOT NULL OR coalesce(k.polled_at <= cs_now() - $3::interval, true))) -- mutant: postgres.own-key
-  OR EXISTS (SELECT 1 FROM endpoints e WHERE e.account_id = m.account_id AND e.disabled_at IS NULL AND e.answered_at > cs_now() - $4::interval)`
+      WHERE d.person_id = m.person_id AND d.state IN ('sending', 'open') AND (k.revoked_at IS NOT NULL OR coalesce(k.polled_at <= cs_now() - $1::interval, true))) -- mutant: postgres.own-key
+  OR EXISTS (SELECT 1 FROM endpoints e WHERE e.account_id = m.account_id AND e.disabled_at IS NULL AND e.answered_at > cs_now() - $2::interval)`
 
 // contextOf is everything that a decision about a message that was stored before needs: the message, its person's tier
 // and what is beside it. Of a pending message no word comes back.
@@ -68,7 +73,7 @@ const contextOf = `SELECT m.id, m.account_id, coalesce(m.person_id::text, ''), c
   coalesce((SELECT t.messages > m.number FROM threads t WHERE t.person_id = m.person_id), false),
   m.opt_out, coalesce((SELECT a.opted_out_at IS NOT NULL FROM addresses a WHERE a.address = m.address AND a.our_number = m.our_number), false),
   ` + besideMessage + `
-FROM messages m LEFT JOIN runs r ON r.id = m.run_id WHERE m.provider = $1 AND m.provider_id = $2`
+FROM messages m LEFT JOIN runs r ON r.id = m.run_id WHERE m.provider = $3 AND m.provider_id = $4`
 
 // liveOffers is the other half of the context, in the same round trip.
 const liveOffers = `SELECT ` + offerColumns + ` FROM messages m JOIN offers o ON o.person_id = m.person_id AND o.state IN ('sending', 'open')
@@ -78,17 +83,17 @@ const liveOffers = `SELECT ` + offerColumns + ` FROM messages m JOIN offers o ON
 // Receive implements [offers.Inbox]: the lock, then insert and context in one statement. It is one pipeline, one
 // transaction and one round trip. Only of a message that was stored before is the context read once more.
 func (s *Store) Receive(ctx context.Context, in offers.Inbound) (offers.Received, error) {
-	r := offers.Received{MessageID: offers.NewID(), Lossy: in.Lossy, OptOut: in.OptOut}
-	runID := offers.NewID()
-	inserted := false
-	err := s.together(ctx, &call{address: string(in.Address), our: string(in.OurNumber), queue: func(b *pgx.Batch) {
-		inserted = false
-		b.Queue(receiveInsert, string(in.Address), string(in.OurNumber), offers.ListensFor, offers.AnswersFor, r.MessageID, in.Provider, in.ProviderID,
-			in.Text, in.Raw, in.Lossy, in.Quoted, runID, in.OptOut).Query(func(rows pgx.Rows) (err error) {
-			inserted, err = scanReceived(rows, &r)
-			return err
-		})
-	}})
+	fresh := offers.Received{MessageID: offers.NewID(), RunID: offers.NewID(), Trusted: true, Lossy: in.Lossy, OptOut: in.OptOut, Text: in.Text, Quoted: in.Quoted}
+	var got receiving
+	err := s.together(ctx, &call{
+		statement: &s.receive, address: string(in.Address), our: string(in.OurNumber),
+		args: []any{
+			offers.ListensFor, offers.AnswersFor, string(in.Address), string(in.OurNumber), fresh.MessageID, in.Provider, in.ProviderID,
+			in.Text, in.Raw, in.Lossy, in.Quoted, fresh.RunID, in.OptOut,
+		},
+		begin: func() { got = receiving{r: fresh} }, row: got.row,
+	})
+	inserted, r := got.live != nil, got.received()
 	if err == nil && !inserted {
 		r, err = s.stored(ctx, in.Provider, in.ProviderID)
 		r.Duplicate = true
@@ -99,41 +104,51 @@ func (s *Store) Receive(ctx context.Context, in offers.Inbound) (offers.Received
 	if err != nil {
 		return offers.Received{}, fmt.Errorf("receive: %w", err)
 	}
-	if r.Trusted && !r.Duplicate {
-		r.RunID, r.Text, r.Quoted = runID, in.Text, in.Quoted
-	}
 	return r, nil
 }
 
-// scanReceived reads the rows of receivedContext; false: there are none, since nothing was inserted.
-func scanReceived(rows pgx.Rows, r *offers.Received) (inserted bool, err error) {
-	defer rows.Close()
-	r.Live = []offers.Offer{}
-	for rows.Next() {
-		var live offerRow
-		inserted = true
-		dest := []any{&r.AccountID, &r.PersonID, &r.Trusted, &r.Tier, &r.OptedOut, &r.Earlier, &r.QuotedFor, &r.Settling, &r.Listening}
-		offer := live.dest()
-		none := rows.RawValues()[len(dest)] == nil
-		if none {
-			offer = make([]any, len(offer)) // which skips them
-		}
-		if err := rows.Scan(append(dest, offer...)...); err != nil {
-			return false, err
-		}
-		if none {
-			continue
-		}
-		o, err := live.offer()
-		if err != nil {
-			return false, err
-		}
-		r.Live = append(r.Live, o)
+// receiving is a message while its rows come.
+type receiving struct {
+	r    offers.Received
+	live []liveOffer // nil: nothing was inserted
+}
+
+// liveOffer is an offer, and what offers are ordered by.
+type liveOffer struct {
+	created time.Time
+	o       offers.Offer
+}
+
+// row takes a row of the statement receive.
+func (g *receiving) row(rows pgx.Rows) error {
+	r := &g.r
+	if g.live == nil {
+		g.live = []liveOffer{}
 	}
-	if !r.Trusted {
-		r.Tier = ""
+	var created *time.Time
+	var live offerRow
+	dest := []any{nil, &r.AccountID, &r.PersonID, &r.Tier, &r.OptedOut, &r.Earlier, &r.QuotedFor, &r.Settling, &r.Listening, &created}
+	offer := live.dest()
+	none := rows.RawValues()[len(dest)] == nil
+	if none {
+		offer = make([]any, len(offer)) // which skips them
 	}
-	return inserted, rows.Err()
+	if err := rows.Scan(append(dest, offer...)...); err != nil || none {
+		return err
+	}
+	o, err := live.offer()
+	g.live = append(g.live, liveOffer{deref(created), o})
+	return err
+}
+
+// received is the message with its offers, the oldest first.
+func (g *receiving) received() offers.Received {
+	slices.SortFunc(g.live, func(a, b liveOffer) int { return cmp.Or(a.created.Compare(b.created), cmp.Compare(a.o.ID, b.o.ID)) })
+	g.r.Live = make([]offers.Offer, len(g.live))
+	for i, l := range g.live {
+		g.r.Live[i] = l.o
+	}
+	return g.r
 }
 
 // Context implements [offers.Inbox].
@@ -153,7 +168,7 @@ func (s *Store) Context(ctx context.Context, messageID string) (offers.Received,
 // stored loads a message that was stored before, with its context.
 func (s *Store) stored(ctx context.Context, provider, id string) (r offers.Received, err error) {
 	var b pgx.Batch
-	b.Queue(contextOf, provider, id, offers.ListensFor, offers.AnswersFor).QueryRow(func(row pgx.Row) error {
+	b.Queue(contextOf, offers.ListensFor, offers.AnswersFor, provider, id).QueryRow(func(row pgx.Row) error {
 		err := row.Scan(&r.MessageID, &r.AccountID, &r.PersonID, &r.RunID, &r.Trusted, &r.Lossy, &r.Decided, &r.Text, &r.Quoted,
 			&r.Tier, &r.Overtaken, &r.OptOut, &r.OptedOut, &r.Earlier, &r.QuotedFor, &r.Settling, &r.Listening)
 		return notFound(err)

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -149,58 +150,80 @@ func oneOperation(ctx context.Context, q querier, accountID, id string) (offers.
 	return op, nil
 }
 
-// consume is the yes. Its UPDATE of offers holds every condition; ledger row, events, operation, message and the
-// thread's head follow from the row that it returns, and from nothing else.
-const consume = consumeHead + `
+// The yes. Its UPDATE of offers holds every condition; ledger row, events, operation, message and the thread's head follow
+// from the row that it returns, and from nothing else.
+//
+// consume is the one that code finds; late is it where the yes came so long after the ask that nothing else on the screen
+// matters, which most do.
+const (
+	consume = consumeHead + bare + crossed + consumeTail
+	late    = consumeHead + bare + `
+    AND m.received_at >= o.asked_at + q.cross_within                -- mutant: consume.late` + consumeTail
+)
+
+const crossed = `
+    AND (m.received_at >= o.asked_at + q.cross_within OR NOT (` + elsewhere + `))`
+
+const bare = `
     AND m.decided_at IS NULL                                        -- mutant: consume.message_undecided
     AND last.offer_id = o.id                                        -- mutant: consume.last_text
     AND last.state = 'accepted'                                     -- mutant: consume.last_accepted
-    AND NOT EXISTS (SELECT 1 FROM offers y WHERE y.person_id = $1 AND y.state IN ('sending', 'open') AND y.id <> $3) -- mutant: consume.only_one` + consumeTail
+    AND NOT EXISTS (SELECT 1 FROM offers y WHERE y.person_id = q.person_id AND y.state IN ('sending', 'open') AND y.id <> q.offer_id) -- mutant: consume.only_one`
 
 // consumeCited is the yes that a main model cites: what code may leave open (which offer, and whether its question was
 // the last thing on the screen) is replaced by what a model must not bring along (another run, taint), and by words that
 // name the offer where a bare yes could have been to another.
-const consumeCited = consumeHead + `
+const consumeCited = consumeHead + crossed + `
     AND m.decided_at IS NOT NULL                                    -- mutant: cited.decided
-    AND r.id = $18                                                  -- mutant: cited.own_run
+    AND r.id = q.run_id                                             -- mutant: cited.own_run
     AND NOT r.tainted                                               -- mutant: cited.untainted
     AND NOT EXISTS (SELECT 1 FROM offers y WHERE y.consumed_by = m.id) -- mutant: cited.unused
-    AND ($17 OR NOT EXISTS (SELECT 1 FROM offers y WHERE y.person_id = $1 AND y.id <> $3 AND y.sent_at <= m.received_at AND (coalesce(coalesce(y.closed_at, y.left_at) > m.received_at, true) OR y.sent_at > o.asked_at OR y.asked_at > o.asked_at))) -- mutant: cited.named
-    AND ($17 OR NOT EXISTS (SELECT 1 FROM (SELECT x.offer_id, x.state FROM texts x WHERE x.person_id = $1 AND x.offer_id IS NOT NULL AND x.state <> 'rejected' AND x.sending_at <= m.received_at ORDER BY x.number DESC LIMIT 1) l WHERE l.offer_id <> o.id OR l.state <> 'accepted')) -- mutant: cited.asked_last
-    AND NOT EXISTS (SELECT 1 FROM texts x WHERE x.person_id = $1 AND x.kind = 'message' AND coalesce(x.offer_id <> o.id, true) AND x.sending_at <= m.received_at AND x.number > (SELECT max(a.number) FROM texts a WHERE a.offer_id = o.id AND a.state <> 'rejected')) -- mutant: cited.spoken` + consumeTail
+    AND (q.names OR NOT EXISTS (SELECT 1 FROM offers y WHERE y.person_id = q.person_id AND y.id <> q.offer_id AND y.sent_at <= m.received_at AND (coalesce(coalesce(y.closed_at, y.left_at) > m.received_at, true) OR y.sent_at > o.asked_at OR y.asked_at > o.asked_at))) -- mutant: cited.named
+    AND (q.names OR NOT EXISTS (SELECT 1 FROM (SELECT x.offer_id, x.state FROM texts x WHERE x.person_id = q.person_id AND x.offer_id IS NOT NULL AND x.state <> 'rejected' AND x.sending_at <= m.received_at ORDER BY x.number DESC LIMIT 1) l WHERE l.offer_id <> o.id OR l.state <> 'accepted')) -- mutant: cited.asked_last
+    AND NOT EXISTS (SELECT 1 FROM texts x WHERE x.person_id = q.person_id AND x.kind = 'message' AND coalesce(x.offer_id <> o.id, true) AND x.sending_at <= m.received_at AND x.number > (SELECT max(a.number) FROM texts a WHERE a.offer_id = o.id AND a.state <> 'rejected')) -- mutant: cited.spoken` + consumeTail
 
-const consumeHead = `WITH t AS (SELECT person_id, messages, ledger, head FROM threads WHERE person_id = $1),
-last AS (SELECT offer_id, state FROM texts WHERE person_id = $1 AND state <> 'rejected' ORDER BY number DESC LIMIT 1),
-m AS MATERIALIZED (SELECT id, person_id, run_id, address, our_number, number, received_at, decided_at FROM messages WHERE id = $2), -- by its id whatever the planner thinks of the table
+// yes makes the statement of a yes.
+func yes(body string) statement {
+	return newStatement(0, []string{
+		"person_id uuid", "message_id uuid", "offer_id uuid", "closer jsonb", "tiers text", "args_sha256 bytea", "binding_sha256 bytea",
+		"min_read interval", "cross_within interval", "cross_window interval", "names boolean", "run_id uuid",
+		"ledger bytea", "state text", "reading jsonb", "event1 uuid", "type1 text", "data1 text", "event2 uuid", "type2 text", "data2 text",
+	}, body)
+}
+
+const consumeHead = `,
 c AS (
-  UPDATE offers o SET state = 'consumed', closed_at = cs_now(), closed_by = $4, consumed_by = m.id
-  FROM t, last, m, runs r, people p, (SELECT $10::interval AS cross_window, $17::boolean AS names) q
-  WHERE o.id = $3 AND m.id = $2 AND r.id = m.run_id AND p.id = t.person_id
+  UPDATE offers o SET state = 'consumed', closed_at = cs_now(), closed_by = q.closer, consumed_by = m.id
+  FROM q JOIN threads t ON t.person_id = q.person_id
+    CROSS JOIN LATERAL (SELECT b.id, b.person_id, b.run_id, b.address, b.our_number, b.number, b.received_at, b.decided_at
+      FROM messages b WHERE b.id = q.message_id OFFSET 0) m -- by its id whatever the planner thinks of the table
+    JOIN runs r ON r.id = m.run_id JOIN people p ON p.id = t.person_id
+    CROSS JOIN LATERAL (SELECT x.offer_id, x.state FROM texts x WHERE x.person_id = t.person_id AND x.state <> 'rejected' ORDER BY x.number DESC LIMIT 1) last
+  WHERE o.id = q.offer_id
     AND o.person_id = t.person_id                                   -- mutant: consume.person
     AND m.person_id = t.person_id                                   -- mutant: consume.message_person
     AND p.state = 'active'                                          -- mutant: consume.active
-    AND p.tier = ANY($5)                                            -- mutant: consume.tier
+    AND p.tier = ANY(string_to_array(q.tiers, ','))                 -- mutant: consume.tier
     AND o.address = m.address                                       -- mutant: consume.address
     AND o.our_number = m.our_number                                 -- mutant: consume.our_number
     AND o.root_run_id <> r.root_id                                  -- mutant: consume.root_run
     AND o.state = 'open'                                            -- mutant: consume.open
     AND o.expires_at > cs_now()                                     -- mutant: consume.expiry
-    AND o.args_sha256 = $6                                          -- mutant: consume.args
-    AND o.binding_sha256 = $7                                       -- mutant: consume.binding
+    AND o.args_sha256 = q.args_sha256                               -- mutant: consume.args
+    AND o.binding_sha256 = q.binding_sha256                         -- mutant: consume.binding
     AND m.number = t.messages                                       -- mutant: consume.newest
-    AND m.received_at >= o.asked_at + $8::interval                  -- mutant: consume.min_read
-    AND (m.received_at >= o.asked_at + $9::interval OR NOT (` + elsewhere + `))`
+    AND m.received_at >= o.asked_at + q.min_read                    -- mutant: consume.min_read`
 
 // elsewhere holds where a yes to o that came this early may be an answer to something else: texts cross in the air. Until
 // q.cross_window before the newest ask, another offer had not ended. Or something else can be read that was sent since, or stood
 // topmost on that phone then, on top of whatever is certain to have been there: another ask, a list, or what the agent has
 // said itself. Words that name the offer answer no other ask. What the person has answered by then is answered, if this
 // offer was on no screen before.
-const elsewhere = `NOT q.names AND EXISTS (SELECT 1 FROM offers y WHERE y.person_id = $1 AND y.id <> $3 AND y.sent_at IS NOT NULL AND coalesce(coalesce(y.closed_at, y.left_at) > o.asked_at - q.cross_window, true)) -- mutant: postgres.crossed.offer
-  OR EXISTS (SELECT 1 FROM texts x WHERE x.person_id = $1
+const elsewhere = `NOT q.names AND EXISTS (SELECT 1 FROM offers y WHERE y.person_id = q.person_id AND y.id <> q.offer_id AND y.sent_at IS NOT NULL AND coalesce(coalesce(y.closed_at, y.left_at) > o.asked_at - q.cross_window, true)) -- mutant: postgres.crossed.offer
+  OR EXISTS (SELECT 1 FROM texts x WHERE x.person_id = q.person_id
     AND x.sending_at <= m.received_at                               -- mutant: postgres.crossed.received
     AND x.state <> 'rejected'                                       -- mutant: postgres.crossed.rejected
-    AND x.number >= coalesce((SELECT y.number FROM texts y WHERE y.person_id = $1
+    AND x.number >= coalesce((SELECT y.number FROM texts y WHERE y.person_id = q.person_id
       AND y.sending_at <= o.asked_at - q.cross_window               -- mutant: postgres.crossed.topmost
       AND y.state = 'accepted'                                      -- mutant: postgres.crossed.certain
       AND y.address = o.address AND y.our_number = o.our_number     -- mutant: postgres.crossed.screen
@@ -213,73 +236,107 @@ const elsewhere = `NOT q.names AND EXISTS (SELECT 1 FROM offers y WHERE y.person
   )`
 
 const consumeTail = `
-  RETURNING o.operation_id, o.account_id, o.closed_at, o.settle_us),
+  RETURNING q.call, q.message_id, q.ledger, q.state, q.reading, q.event1, q.type1, q.data1, q.event2, q.type2, q.data2,
+    o.person_id, o.operation_id, o.account_id, o.closed_at, o.settle_us, t.ledger + 1 AS number, t.head),
 l AS (
   INSERT INTO ledger (account_id, person_id, number, at, kind, operation_id, body, prev, hash)
-  SELECT c.account_id, $1, t.ledger + 1, c.closed_at, 'consumed', c.operation_id, $11, t.head,
-    sha256(t.head || int8send(t.ledger + 1) || int8send((extract(epoch FROM c.closed_at) * 1000000)::bigint) || sha256($11::bytea))
-  FROM c, t RETURNING number, hash),
-h AS (UPDATE threads SET ledger = l.number, head = l.hash FROM l WHERE threads.person_id = $1),
+  SELECT c.account_id, c.person_id, c.number, c.closed_at, 'consumed', c.operation_id, c.ledger, c.head,
+    sha256(c.head || int8send(c.number) || int8send((extract(epoch FROM c.closed_at) * 1000000)::bigint) || sha256(c.ledger))
+  FROM c RETURNING person_id, number, hash),
+h AS (UPDATE threads SET ledger = l.number, head = l.hash FROM l WHERE threads.person_id = l.person_id),
 x AS (
-  UPDATE operations SET state = $12, approved_at = CASE WHEN c.settle_us = 0 THEN c.closed_at END,
+  UPDATE operations SET state = c.state, approved_at = CASE WHEN c.settle_us = 0 THEN c.closed_at END,
     settle_until = CASE WHEN c.settle_us > 0 THEN c.closed_at + c.settle_us * interval '1 microsecond' END
   FROM c WHERE operations.id = c.operation_id),
-d AS (UPDATE messages SET decided_at = c.closed_at, reading = $13 FROM c WHERE messages.id = $2),
+d AS (UPDATE messages SET decided_at = c.closed_at, reading = c.reading FROM c
+  WHERE messages.id = c.message_id AND messages.id = ANY (ARRAY(SELECT q.message_id FROM q))),
 e AS (
   INSERT INTO events (id, account_id, type, at, data)
-  SELECT n.id, c.account_id, n.type, c.closed_at, n.data FROM c, unnest($14::uuid[], $15::text[], $16::text[]) AS n (id, type, data))
-SELECT EXISTS (SELECT 1 FROM offers q WHERE q.person_id = $1 AND q.state = 'queued') FROM c`
+  SELECT n.id, c.account_id, n.type, c.closed_at, n.data
+  FROM c CROSS JOIN LATERAL (VALUES (c.event1, c.type1, c.data1), (c.event2, c.type2, c.data2)) AS n (id, type, data) WHERE n.id IS NOT NULL)
+SELECT c.call, EXISTS (SELECT 1 FROM offers w WHERE w.person_id = c.person_id AND w.state = 'queued') FROM c`
 
 // Consume implements [offers.Inbox].
 func (s *Store) Consume(ctx context.Context, c offers.ConsumeRequest) (offers.Win, error) {
-	return s.consume(ctx, consume, c)
+	return s.consume(ctx, false, c, &s.late, &s.yes)
 }
 
 // ConsumeCited implements [offers.Confirms].
 func (s *Store) ConsumeCited(ctx context.Context, c offers.ConsumeRequest) (offers.Win, error) {
-	return s.consume(ctx, consumeCited, c, c.RunID)
+	return s.consume(ctx, true, c, &s.cited)
 }
 
-func (s *Store) consume(ctx context.Context, query string, c offers.ConsumeRequest, more ...any) (offers.Win, error) {
+// consume tries statements in turn, each of which decides by itself.
+func (s *Store) consume(ctx context.Context, cited bool, c offers.ConsumeRequest, statements ...*statement) (offers.Win, error) {
 	op, eff, err := c.Won()
 	if err != nil {
 		return offers.Win{}, err
 	}
-	reading, err := json.Marshal(c.Reading)
+	args, err := yesArgs(c, eff)
 	if err != nil {
 		return offers.Win{}, fmt.Errorf("consume: %w", err)
+	}
+	for _, st := range statements {
+		var won []bool
+		err := s.together(ctx, &call{
+			statement: st, person: c.PersonID, args: args,
+			begin: func() { won = nil },
+			row: func(rows pgx.Rows) error {
+				var queued bool
+				err := rows.Scan(nil, &queued)
+				won = append(won, queued)
+				return err
+			},
+		})
+		if err != nil {
+			if aboutLedger(err) {
+				err = fmt.Errorf("%w: %w", offers.ErrLedgerUnavailable, err)
+			}
+			return offers.Win{}, fmt.Errorf("consume: %w", err)
+		}
+		switch len(won) {
+		case 0:
+		case 1:
+			return offers.Win{Offer: *op.Offer, Operation: op, Queued: won[0]}, nil
+		default:
+			return offers.Win{}, fmt.Errorf("consume: %d rows for one offer", len(won))
+		}
+	}
+	return s.explain(ctx, c, cited)
+}
+
+// yesArgs are the columns of a yes.
+func yesArgs(c offers.ConsumeRequest, eff offers.Effects) ([]any, error) {
+	reading, err := json.Marshal(c.Reading)
+	if err != nil {
+		return nil, err
 	}
 	sum, err := offers.ParseHex(c.Offer.ArgsSHA256)
 	if err != nil {
-		return offers.Win{}, err
+		return nil, err
 	}
-	ids, types, data := make([]string, 0, 2), make([]string, 0, 2), make([]string, 0, 2)
-	for _, e := range eff.Events {
-		ids, types, data = append(ids, e.ID), append(types, string(e.Type)), append(data, string(e.Data))
+	var run any
+	if c.RunID != "" {
+		run = c.RunID
 	}
-	var won []bool
-	args := []any{c.PersonID, c.MessageID, c.Offer.ID, eff.Closer, c.Tiers, sum[:], c.Offer.BindingSHA256[:],
-		c.MinRead, offers.CrossFactor * c.MinRead, offers.CrossWindow, eff.Ledger, string(eff.State), reading, ids, types, data, c.Names}
-	err = s.together(ctx, &call{person: c.PersonID, queue: func(b *pgx.Batch) {
-		b.Queue(query, append(args, more...)...).Query(func(rows pgx.Rows) (err error) {
-			won, err = pgx.CollectRows(rows, pgx.RowTo[bool])
-			return err
-		})
-	}})
-	if err != nil {
-		if aboutLedger(err) {
-			err = fmt.Errorf("%w: %w", offers.ErrLedgerUnavailable, err)
+	args := []any{c.PersonID, c.MessageID, c.Offer.ID, string(eff.Closer), strings.Join(c.Tiers, ","), sum[:], c.Offer.BindingSHA256[:],
+		c.MinRead, offers.CrossFactor * c.MinRead, offers.CrossWindow, c.Names, run, eff.Ledger, string(eff.State), string(reading)}
+	for i := range places {
+		if i < len(eff.Events) {
+			e := eff.Events[i]
+			args = append(args, e.ID, string(e.Type), string(e.Data))
+		} else {
+			args = append(args, nil, nil, nil)
 		}
-		return offers.Win{}, fmt.Errorf("consume: %w", err)
 	}
-	switch len(won) {
-	case 0:
-		return s.explain(ctx, c, len(more) > 0)
-	case 1:
-		return offers.Win{Offer: *op.Offer, Operation: op, Queued: won[0]}, nil
+	if len(eff.Events) > places {
+		return nil, fmt.Errorf("%d events, and places for %d", len(eff.Events), places)
 	}
-	return offers.Win{}, fmt.Errorf("consume: %d rows for one offer", len(won))
+	return args, nil
 }
+
+// places is how many events a yes has at most.
+const places = 2
 
 // snapshot reads what offers.Snapshot.Why explains a refusal from.
 const snapshot = `SELECT cs_now(), o.id IS NOT NULL, coalesce(o.person_id::text, ''), coalesce(o.state, ''), coalesce(o.consumed_by::text, ''),
@@ -297,7 +354,7 @@ const snapshot = `SELECT cs_now(), o.id IS NOT NULL, coalesce(o.person_id::text,
     AND x.number > (SELECT max(a.number) FROM texts a WHERE a.offer_id = o.id AND a.state <> 'rejected')),
   ` + elsewhere + `
 FROM threads t JOIN people p ON p.id = t.person_id LEFT JOIN offers o ON o.id = $3 LEFT JOIN messages m ON m.id = $2
-LEFT JOIN runs r ON r.id = m.run_id CROSS JOIN (SELECT $4::interval AS cross_window, $5::boolean AS names) q
+LEFT JOIN runs r ON r.id = m.run_id CROSS JOIN (SELECT $1::uuid AS person_id, $3::uuid AS offer_id, $4::interval AS cross_window, $5::boolean AS names) q
 LEFT JOIN LATERAL (SELECT offer_id, state FROM texts WHERE person_id = t.person_id AND state <> 'rejected' ORDER BY number DESC LIMIT 1) last ON true
 WHERE t.person_id = $1`
 

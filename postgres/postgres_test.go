@@ -14,6 +14,19 @@ import (
 
 func TestStore(t *testing.T) { storetest.Run(t, open) }
 
+// What a group runs at once holds every condition as well.
+func TestStoreInGroups(t *testing.T) {
+	storetest.RunPath(t, func(t *testing.T) storetest.Env {
+		env := open(t)
+		s, ok := env.Store.(*postgres.Store)
+		if !ok {
+			t.Fatal("another store")
+		}
+		s.OnlySeveral()
+		return env
+	})
+}
+
 func TestMachine(t *testing.T) { storetest.RunMachine(t, open, 20) }
 
 func TestEndpoints(t *testing.T) { storetest.RunEndpoints(t, open) }

@@ -29,6 +29,8 @@ type Store struct {
 	pool  *pgxpool.Pool
 	line  line.Line[*call]
 	lanes chan struct{} // holds one for every group that is under way
+
+	receive, late, yes, cited statement
 }
 
 var (
@@ -63,7 +65,10 @@ func Open(ctx context.Context, url string) (*Store, error) {
 		pool.Close()
 		return nil, fmt.Errorf("postgres: %w", err)
 	}
-	return &Store{pool: pool, lanes: make(chan struct{}, lanes)}, nil
+	return &Store{
+		pool: pool, lanes: make(chan struct{}, lanes),
+		receive: receive(), late: yes(late), yes: yes(consume), cited: yes(consumeCited),
+	}, nil
 }
 
 // planning are settings of every connection, where the URL does not say otherwise. A connection keeps the plan of a

@@ -33,3 +33,9 @@ func Run(t *testing.T, open Open) {
 		t.Run(group.name, func(t *testing.T) { group.run(t, open) })
 	}
 }
+
+// RunPath runs what the suite demands of storing a message and of the yes.
+func RunPath(t *testing.T, open Open) {
+	t.Run("Consume", func(t *testing.T) { consumeTests(t, open) })
+	t.Run("Inbox", func(t *testing.T) { inboxTests(t, open) })
+}

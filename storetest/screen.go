@@ -262,4 +262,16 @@ func screenTests(w *world) {
 			}
 		})
 	}
+	w.run("Invariant09_OnTheScreen_CitedAndNotAfterIt", func(w *world) {
+		s := w.scene()
+		s.asked = time.Now().Truncate(tick).Add(-time.Minute)
+		s.old(long)
+		s.show(0)
+		req := s.yes(after)
+		m, err := w.Store.Context(w.ctx, req.MessageID)
+		w.must(err)
+		w.unresolve(m)
+		_, err = w.Store.ConsumeCited(w.ctx, req)
+		w.must(err)
+	})
 }
