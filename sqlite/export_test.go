@@ -65,6 +65,9 @@ func OnFullDisk(did string) int32 {
 // GroupSize is how many writers share one commit at most.
 const GroupSize = groupSize
 
+// Assign gives a value of the driver to what dest points to.
+func Assign(dest, value any) error { return assign(dest, value) }
+
 // WithBusyWait shortens one wait of SQLite for another process; how long the lock is waited for stays as it is.
 func WithBusyWait(d time.Duration) Option { return func(s *Store) { s.busy = d } }
 

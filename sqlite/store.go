@@ -18,7 +18,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	driver "modernc.org/sqlite"
@@ -51,8 +50,7 @@ type Store struct {
 
 	turn   chan struct{} // holds one token while a transaction of this process runs; waiting here is fair
 	line   line.Line[*writer]
-	pool   *sql.DB // of the one writing connection
-	conn   *sql.Conn
+	conn   connection // the one that writes
 	writer *statements
 
 	readPool *sql.DB
@@ -90,24 +88,37 @@ func Open(ctx context.Context, path string, opts ...Option) (*Store, error) {
 		return nil, fmt.Errorf("sqlite: %w", err)
 	}
 	s.dsn = dsn(path, s.busy, url.Values{"_pragma": {"journal_mode(WAL)", "synchronous(FULL)", "foreign_keys(ON)"}, "_txlock": {"immediate"}, "vfs": {logVFS}})
-	if s.pool, err = sql.Open("sqlite", s.dsn); err != nil {
+	if s.conn, err = connect(ctx, s.dsn); err != nil {
 		return nil, fmt.Errorf("sqlite: %w", err)
 	}
-	s.pool.SetMaxOpenConns(1)
-	if s.conn, err = s.pool.Conn(ctx); err != nil {
-		return nil, errors.Join(fmt.Errorf("sqlite: %w", err), s.pool.Close())
-	}
-	s.writer = newStatements(s.conn)
+	s.writer = directly(s.conn)
 	if s.readPool, err = sql.Open("sqlite", dsn(path, s.busy, url.Values{"_pragma": {"query_only(ON)", readerCache}})); err != nil {
-		return nil, errors.Join(fmt.Errorf("sqlite: %w", err), s.conn.Close(), s.pool.Close())
+		return nil, errors.Join(fmt.Errorf("sqlite: %w", err), s.conn.Close())
 	}
 	s.readPool.SetMaxOpenConns(readers)
 	s.readPool.SetMaxIdleConns(readers)
-	s.reader = newStatements(s.readPool)
+	s.reader = pool(s.readPool)
 	if err := s.Ping(ctx); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
 	return s, nil
+}
+
+// connect opens one connection without a pool around it.
+func connect(ctx context.Context, dsn string) (connection, error) {
+	c, err := driver.NewConnector(dsn)
+	if err != nil {
+		return nil, err
+	}
+	conn, err := c.Connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	ours, ok := conn.(connection)
+	if !ok {
+		return nil, errors.Join(errors.New("the driver's connections take no context"), conn.Close())
+	}
+	return ours, nil
 }
 
 // create makes the file before SQLite would, which asks for wider permissions; the files beside it inherit them.
@@ -136,7 +147,7 @@ func dsn(path string, wait time.Duration, q url.Values) string {
 func (s *Store) Close() error {
 	s.turn <- struct{}{}
 	defer func() { <-s.turn }()
-	return errors.Join(s.reader.close(), s.readPool.Close(), s.writer.close(), s.conn.Close(), s.pool.Close())
+	return errors.Join(s.reader.close(), s.readPool.Close(), s.writer.close(), s.conn.Close())
 }
 
 // Ping says whether the file can be read.
@@ -196,47 +207,6 @@ func (s *Store) Pending(ctx context.Context) (int, error) {
 	return int(target - current), err
 }
 
-// statements prepares each query once.
-type statements struct {
-	db interface {
-		PrepareContext(ctx context.Context, query string) (*sql.Stmt, error)
-	}
-	mu sync.Mutex
-	by map[string]*sql.Stmt
-}
-
-func newStatements(db interface {
-	PrepareContext(ctx context.Context, query string) (*sql.Stmt, error)
-}) *statements {
-	return &statements{db: db, by: map[string]*sql.Stmt{}}
-}
-
-// get returns the statement of a query, which is one of this package's constants: they are kept until the end.
-func (p *statements) get(ctx context.Context, query string) (*sql.Stmt, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if st := p.by[query]; st != nil {
-		return st, nil
-	}
-	st, err := p.db.PrepareContext(ctx, query) //nolint:sqlclosecheck // kept until close
-	if err != nil {
-		return nil, err
-	}
-	p.by[query] = st
-	return st, nil
-}
-
-func (p *statements) close() error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	var errs []error
-	for _, st := range p.by {
-		errs = append(errs, st.Close())
-	}
-	clear(p.by)
-	return errors.Join(errs...)
-}
-
 // session runs statements: on the readers, each with what is committed by then, or on the writer inside a transaction.
 type session struct {
 	ctx context.Context
@@ -247,49 +217,60 @@ func (s *Store) read(ctx context.Context) session { return session{ctx: ctx, by:
 
 // exec runs a statement and returns the number of rows that it changed.
 func (q session) exec(query string, args ...any) (int64, error) {
-	st, err := q.by.get(q.ctx, query) //nolint:sqlclosecheck // kept until close
+	st, err := q.by.get(q.ctx, query)
 	if err != nil {
 		return 0, err
 	}
-	res, err := st.ExecContext(q.ctx, args...)
-	if err != nil {
-		return 0, err
-	}
-	return res.RowsAffected()
+	return st.exec(q.ctx, args)
 }
 
 // one scans the first row. No row: sql.ErrNoRows.
-func (q session) one(query string, args []any, dest ...any) error {
-	st, err := q.by.get(q.ctx, query) //nolint:sqlclosecheck // kept until close
+func (q session) one(query string, args []any, dest ...any) (err error) {
+	st, err := q.by.get(q.ctx, query)
 	if err != nil {
 		return err
 	}
-	return st.QueryRowContext(q.ctx, args...).Scan(dest...)
+	list, err := st.query(q.ctx, args)
+	if err != nil {
+		return err
+	}
+	defer closing(list, &err)
+	if !list.Next() {
+		if err := list.Err(); err != nil {
+			return err
+		}
+		return sql.ErrNoRows
+	}
+	return list.Scan(dest...)
 }
 
-// row is what a scan function reads.
-type row interface{ Scan(dest ...any) error }
+// closing ends rows. That says again what has gone wrong before.
+func closing(list rows, err *error) {
+	if closed := list.Close(); *err == nil {
+		*err = closed
+	}
+}
 
 // all collects every row.
-func all[T any](q session, scan func(row) (T, error), query string, args ...any) ([]T, error) {
-	st, err := q.by.get(q.ctx, query) //nolint:sqlclosecheck // kept until close
+func all[T any](q session, scan func(row) (T, error), query string, args ...any) (out []T, err error) {
+	st, err := q.by.get(q.ctx, query)
 	if err != nil {
 		return nil, err
 	}
-	rows, err := st.QueryContext(q.ctx, args...)
+	list, err := st.query(q.ctx, args)
 	if err != nil {
 		return nil, err
 	}
-	defer rows.Close() //nolint:errcheck // Err says what went wrong
-	out := []T{}
-	for rows.Next() {
-		v, err := scan(rows)
+	defer closing(list, &err)
+	out = []T{}
+	for list.Next() {
+		v, err := scan(list)
 		if err != nil {
 			return nil, err
 		}
 		out = append(out, v)
 	}
-	return out, rows.Err()
+	return out, list.Err()
 }
 
 func scanString(r row) (s string, err error) { err = r.Scan(&s); return s, err }
