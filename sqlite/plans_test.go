@@ -1,6 +1,7 @@
 package sqlite_test
 
 import (
+	"context"
 	"regexp"
 	"strings"
 	"testing"
@@ -30,9 +31,32 @@ func TestPlans_EveryQueryOfThePathUsesAnIndex(t *testing.T) {
 	}
 	// What a query has made itself holds a few rows, and this index what waits.
 	few := regexp.MustCompile(`^SCAN (last|x|l|q|json_each VIRTUAL TABLE.*|\(subquery-\d+\)|sqlite_master|CONSTANT ROW)( LEFT-JOIN)?$|^SCAN \d+ CONSTANT ROWS?$|^SCAN t USING INDEX texts_queued$`)
+	noScans(t, plans, few)
+}
+
+// What is looked for every second is found by an index, of what waits at most.
+func TestPlans_EverySweepUsesAnIndex(t *testing.T) {
+	s, ok := storetest.Path(t, open).(*sqlite.Store)
+	if !ok {
+		t.Fatal("another store")
+	}
+	for _, sweep := range []func(context.Context) (int, error){
+		s.AdvanceAll, s.ExpireDue, s.GiveWayDue, s.SettleDue, s.GrantDue, s.LapseDue, s.ResendDue,
+		func(ctx context.Context) (int, error) { return s.NoticeDue(ctx, "", 1) },
+	} {
+		_, err := sweep(t.Context())
+		must(t, err)
+	}
+	plans, err := s.Plans(t.Context())
+	must(t, err)
+	noScans(t, plans, regexp.MustCompile(`^SCAN (last|x|l|q|json_each VIRTUAL TABLE.*|\(subquery-\d+\)|sqlite_master|CONSTANT ROW)( LEFT-JOIN)?$|^SCAN \d+ CONSTANT ROWS?$|^SCAN \w+ USING (COVERING )?INDEX (texts_queued|offers_queue|operations_permission|operations_settling_person)$`))
+}
+
+func noScans(t *testing.T, plans map[string][]string, few *regexp.Regexp) {
+	t.Helper()
 	for query, plan := range plans {
 		for _, step := range plan {
-			if strings.HasPrefix(step, "SCAN") && !few.MatchString(step) {
+			if strings.HasPrefix(step, "SCAN") && !few.MatchString(step) || strings.Contains(step, "AUTOMATIC") {
 				t.Errorf("%s: %s", query, step)
 			}
 		}

@@ -98,10 +98,10 @@ func (s *Store) ExpireDue(ctx context.Context) (int, error) {
 // GiveWayDue implements [offers.Sweeper].
 func (s *Store) GiveWayDue(ctx context.Context) (int, error) {
 	return s.each(ctx, "give way", `SELECT q.person_id FROM offers q WHERE q.state = 'queued' AND EXISTS (
-		SELECT 1 FROM offers o WHERE o.person_id = q.person_id AND o.state = 'open' AND o.asked_at <= ?1)
+		SELECT 1 FROM offers o WHERE o.person_id = q.person_id AND o.state IN ('sending', 'open') AND o.state = 'open' AND o.asked_at <= ?1)
 		GROUP BY q.person_id ORDER BY min(q.created_at) LIMIT 500`,
 		[]any{s.ago(offers.GiveWay)}, func(th *thread) (int, error) {
-			gone, err := all(th.session, scanString, `UPDATE offers AS o SET state = 'queued', present = 'queue', left_at = ?2 WHERE o.person_id = ?1 AND o.state = 'open'
+			gone, err := all(th.session, scanString, `UPDATE offers AS o SET state = 'queued', present = 'queue', left_at = ?2 WHERE o.person_id = ?1 AND o.state IN ('sending', 'open') AND o.state = 'open'
 				AND o.ttl_us > ?3 AND o.asked_at <= ?2 - ?4 AND o.expires_at > ?2
 				AND EXISTS (SELECT 1 FROM offers q WHERE q.person_id = ?1 AND q.state = 'queued' AND q.expires_at > ?2) RETURNING id`,
 				th.personID, th.now.UnixMicro(), offers.OutwardTTL.Microseconds(), offers.GiveWay.Microseconds())
@@ -200,7 +200,7 @@ func (s *Store) NoticeDue(ctx context.Context, notice string, hourly int) (int, 
 
 // ResendDue implements [offers.Sweeper].
 func (s *Store) ResendDue(ctx context.Context) (int, error) {
-	return s.each(ctx, "resend", `SELECT person_id FROM texts WHERE state IN ('sending', 'unknown') AND NOT resent AND sending_at <= ?1
+	return s.each(ctx, "resend", `SELECT person_id FROM texts INDEXED BY texts_doubt WHERE state IN ('sending', 'unknown') AND NOT resent AND sending_at <= ?1
 		GROUP BY person_id ORDER BY min(sending_at) LIMIT 500`,
 		[]any{s.ago(offers.SendTimeout)}, func(th *thread) (int, error) {
 			list, err := all(th.session, scanText, `UPDATE texts SET state = 'unknown', ended_at = coalesce(ended_at, ?2), resent = 1
