@@ -35,6 +35,9 @@ const (
 	// that beside a busy process one wait may well be lost; the lock is given up after lockWait.
 	busyWait = 5 * time.Second
 	lockWait = 30 * time.Second
+	// logPages is how many pages the log holds, in SQLite's words, before they are copied to where they belong: 16 MiB, four
+	// times SQLite's own. Most are written again and again until then, and copied once.
+	logPages = "wal_autocheckpoint(4000)"
 	// readers is the number of connections for plain reads, which WAL keeps apart from the writer.
 	readers = 4
 	// readerCache is what a reading connection keeps of the file, in SQLite's words: 256 KiB. It forgets all of it whenever
@@ -87,7 +90,7 @@ func Open(ctx context.Context, path string, opts ...Option) (*Store, error) {
 	if _, err := driver.Fdatasync(true); err != nil && !errors.Is(err, driver.ErrFdatasyncUnavailable) {
 		return nil, fmt.Errorf("sqlite: %w", err)
 	}
-	s.dsn = dsn(path, s.busy, url.Values{"_pragma": {"journal_mode(WAL)", "synchronous(FULL)", "foreign_keys(ON)"}, "_txlock": {"immediate"}, "vfs": {logVFS}})
+	s.dsn = dsn(path, s.busy, url.Values{"_pragma": {"journal_mode(WAL)", "synchronous(FULL)", "foreign_keys(ON)", logPages}, "_txlock": {"immediate"}, "vfs": {logVFS}})
 	if s.conn, err = connect(ctx, s.dsn); err != nil {
 		return nil, fmt.Errorf("sqlite: %w", err)
 	}
