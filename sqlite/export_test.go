@@ -41,25 +41,25 @@ func OnFullDisk(did string) int32 {
 	f.base, f.other = memory[codes.Tsqlite3_io_methods](base), dbFile
 	page := place(4096)
 	defer libc.Xfree(tls, page)
-	if rc := writeLog(tls, file, page, 4096, 32); rc != codes.SQLITE_OK {
+	if rc := writeFile(tls, file, page, 4096, 32); rc != codes.SQLITE_OK {
 		return rc
 	}
 	if did != "close" {
-		defer closeLog(tls, file)
+		defer closeFile(tls, file)
 	}
 	switch did {
 	case "sync":
-		return syncLog(tls, file, 0)
+		return syncFile(tls, file, 0)
 	case "read":
-		return readLog(tls, file, page, 4096, 32)
+		return readFile(tls, file, page, 4096, 32)
 	case "cut":
-		return cutLog(tls, file, 0)
+		return cutFile(tls, file, 0)
 	case "size":
-		return sizeOfLog(tls, file, page)
+		return sizeOfFile(tls, file, page)
 	case "close":
-		return closeLog(tls, file)
+		return closeFile(tls, file)
 	}
-	return writeLog(tls, file, page, 4096, 32) // elsewhere than behind what is gathered
+	return writeFile(tls, file, page, 4096, 32) // elsewhere than behind what is gathered
 }
 
 // GroupSize is how many writers share one commit at most.

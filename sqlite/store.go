@@ -35,9 +35,10 @@ const (
 	// that beside a busy process one wait may well be lost; the lock is given up after lockWait.
 	busyWait = 5 * time.Second
 	lockWait = 30 * time.Second
-	// logPages is how many pages the log holds, in SQLite's words, before they are copied to where they belong: 16 MiB, four
-	// times SQLite's own. Most are written again and again until then, and copied once.
-	logPages = "wal_autocheckpoint(4000)"
+	// logPages is how many pages the log holds, in SQLite's words, before they are copied to where they belong: 8 MiB, twice
+	// SQLite's own. Most are written again and again until then, and copied once; of more, whoever commits then would wait
+	// longer than it saves.
+	logPages = "wal_autocheckpoint(2000)"
 	// readers is the number of connections for plain reads, which WAL keeps apart from the writer.
 	readers = 4
 	// readerCache is what a reading connection keeps of the file, in SQLite's words: 256 KiB. It forgets all of it whenever
