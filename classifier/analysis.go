@@ -26,6 +26,20 @@ type analysis struct {
 	language int // index in languages in which the items were read
 }
 
+// mend gives a token that nothing knows the word of the label of which two
+// neighbouring letters are swapped: "balck" is "black" where the label has that.
+func (f *labelFacts) mend(w string) (string, bool) {
+	if len(w) < 4 || isGivenName(w) {
+		return "", false
+	}
+	for i := range f.tokens {
+		if t := &f.tokens[i]; t.kind == wordToken && len(t.text) == len(w) && t.text[0] == w[0] && oneSlip(w, t.text) && swaps(w, t.text) {
+			return t.text, true
+		}
+	}
+	return "", false
+}
+
 // labelFacts is what may be echoed: the words, actions, things and numbers of
 // the one open offer. It is empty when there is not exactly one.
 type labelFacts struct {
@@ -183,7 +197,9 @@ func analyse(p Prepared, offers []Label) *analysis {
 		if !ok && t.kind == wordToken && !a.label.echoes(t.text) && l.nouns.at(t.text).empty() && l.numbers[t.text] == "" && l.same[t.text] == "" {
 			w, mended := l.unstretch(t.text)
 			if !mended && !a.mayBeName(t) {
-				w, mended = l.mend(t.text)
+				if w, mended = a.label.mend(t.text); !mended {
+					w, mended = l.mend(t.text)
+				}
 				if !mended {
 					w, mended = l.mendAction(t.text, a.label.verbs)
 				}
@@ -375,6 +391,8 @@ func (a *analysis) classify(l *lexicon, t *table, i int) (kind, int) {
 			return kindEcho, k
 		}
 		return a.classifyUnlisted(l, i), 1
+	case tok.text == "half" && t == &l.tables[0] && a.halfPast(i):
+		return kindEcho, 2
 	case tok.text == "half" || tok.text == "quarter" || tok.text == "viertel" || tok.text == "kwart" || tok.text == "halb":
 		if k := a.sameClock(i); k > 0 {
 			return kindEcho, k
@@ -384,9 +402,14 @@ func (a *analysis) classify(l *lexicon, t *table, i int) (kind, int) {
 		if e := t.withoutClitic(tok.text); e.verbs&label.verbs != 0 {
 			return kindVerb, 1
 		}
+		if a.glued(l, tok.text) || a.toBeDone(l, i) {
+			return kindVerb, 1
+		}
 		return a.classifyUnlisted(l, i), 1
 	case e.verbs&label.verbs != 0 && !(n == 1 && e.kind == kindFunction && label.verbs == 0):
 		return kindVerb, n
+	case tok.text == "am" && n == 1 && e.kind == kindTime && i > 0 && !tok.start && t.words.at(a.tokens[i-1].text).verbs&label.verbs != 0:
+		return kindFunction, 1 // West African English "send am" sends it
 	case n > 1 && (e.kind == kindStop || e.kind == kindKeep || e.kind == kindChange) && first.kind == e.kind && first.verbs&label.verbs != 0:
 		// "save it" to an offer to save. Not "take it off" to an offer to take:
 		// there the phrase has a sense that its first word has not.
@@ -412,6 +435,9 @@ func (a *analysis) classify(l *lexicon, t *table, i int) (kind, int) {
 		if tok.text == "no" && n == 1 && t == &l.tables[languagePT] && !tok.start && !tok.comma && i+1 < len(a.tokens) && !a.tokens[i+1].start && !a.tokens[i+1].comma && a.classifyIn(l, t, i+1) == kindEcho {
 			return kindFunction, 1 // Portuguese "on the": "no sábado"
 		}
+		if n == 1 && tok.text == "cash" && label.has("cash") {
+			return kindEcho, 1
+		}
 		if n == 1 && (tok.text == "everyone" || tok.text == "everybody") && label.toAll() {
 			return kindEcho, 1
 		}
@@ -424,6 +450,9 @@ func (a *analysis) classify(l *lexicon, t *table, i int) (kind, int) {
 		if e.kind == kindTime && n == 1 && l.same[tok.text] == "today" && label.verbs&l.bits.timed != 0 && !a.labelHasTime() {
 			return kindFiller, 1 // what happens at once happens today
 		}
+		if e.kind == kindChange && n == 2 && tok.text == "the" && a.onThe(i+1) {
+			return kindEcho, 2
+		}
 		if e.kind == kindChange && n <= 3 && isBoth(a.tokens[i+n-1].text) && label.has("2") {
 			return kindEcho, n
 		}
@@ -434,6 +463,11 @@ func (a *analysis) classify(l *lexicon, t *table, i int) (kind, int) {
 			return kindFiller, 1
 		}
 		return e.kind, n
+	case n == 1 && (e.kind == kindFiller || e.kind == kindCourtesy) && a.spokenOf(l, t, i):
+		if a.theOne(i) {
+			return kindFunction, 1
+		}
+		return kindUnknown, 1 // "tell the team" is not said to the team
 	case e.kind != kindUnknown:
 		if n == 1 && e.kind.consents() && !everyday(tok.text) && label.has(tok.text) {
 			return kindEcho, 1 // "Perfect" is the song
@@ -445,6 +479,138 @@ func (a *analysis) classify(l *lexicon, t *table, i int) (kind, int) {
 		}
 		return kindOther, n
 	}
+}
+
+// onThe says whether the ordinal at token i is the day of a date of the label's.
+func (a *analysis) onThe(i int) bool {
+	n := ""
+	switch a.tokens[i].text {
+	case "first":
+		n = "1"
+	case "second":
+		n = "2"
+	case "third":
+		n = "3"
+	default:
+		return false
+	}
+	for k := range a.label.tokens {
+		if t := &a.label.tokens[k]; t.kind == numberToken && t.text == n && (k > 0 && isMonth(a.label.tokens[k-1].text) || k+1 < len(a.label.tokens) && isMonth(a.label.tokens[k+1].text)) {
+			return true
+		}
+	}
+	return false
+}
+
+func isMonth(w string) bool {
+	switch w {
+	case "january", "february", "march", "april", "may", "june", "july", "august", "september", "october", "november", "december",
+		"jan", "feb", "mar", "apr", "jun", "jul", "aug", "sep", "sept", "oct", "nov", "dec":
+		return true
+	}
+	return false
+}
+
+// spokenOf says whether the person or thing at token i is spoken of, and not to:
+// it has an article, a possessive or a preposition before it.
+func (a *analysis) spokenOf(l *lexicon, t *table, i int) bool {
+	if i+1 < len(a.tokens) && !a.tokens[i+1].start && !a.tokens[i+1].comma {
+		switch a.tokens[i+1].text {
+		case "ko", "se", "ki", "ka", "ke", "ne", "को", "से", "की", "का", "के", "ने", "に", "へ":
+			return true
+		}
+	}
+	if i == 0 || a.tokens[i].start || a.tokens[i].comma {
+		return false
+	}
+	switch w := a.tokens[i-1].text; w {
+	case "my", "mi", "mon", "ma", "mein", "meine", "meu", "minha", "mio", "mia", "mijn", "mera", "meri":
+		if i < 2 || a.tokens[i-1].start || a.tokens[i-1].comma {
+			return i+1 < len(a.tokens) && !a.tokens[i+1].start && !a.tokens[i+1].comma
+		}
+		k := t.words.at(a.tokens[i-2].text).kind
+		if k == kindAssent || k == kindCourtesy || k == kindAck || k == kindFiller {
+			return i+1 < len(a.tokens) && !a.tokens[i+1].start && !a.tokens[i+1].comma // "yes my queen"
+		}
+	case "meinen", "meinem", "meiner", "unseren", "unserem", "unserer", "给", "发给", "跟", "和", "对", "问", "让", "叫", "告诉",
+		"a", "an", "the", "to", "for", "with", "from", "at", "of", "and", "or", "by", "via",
+		"al", "del", "con", "para", "por", "y", "au", "aux", "du", "avec", "pour", "chez", "et", "dem", "den", "mit", "fur", "und", "pro", "pra", "com", "e", "alla", "col", "per", "met", "voor", "aan", "en":
+	default:
+		if !isPossessive(w) && !isArticle(w) {
+			return false
+		}
+	}
+	for lang := range l.tables {
+		if t == &l.tables[lang] {
+			return l.remarks.at(a.tokens[i].text)>>(lang*remarkParts)&uint64(remarkNoun) != 0
+		}
+	}
+	return false
+}
+
+// glued says whether a word is an action of the label and its object written
+// as one: "moveit".
+func (a *analysis) glued(l *lexicon, w string) bool {
+	if a.label.verbs == 0 || len(w) < 5 {
+		return false
+	}
+	for _, object := range [...]string{"it", "them", "that", "em", "him", "her"} {
+		if base, ok := strings.CutSuffix(w, object); ok && len(base) >= 3 && l.tables[0].words.at(base).verbs&a.label.verbs != 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// toBeDone says whether token i is the participle of an action of the label
+// after "be": "it can be sent", "I'd like it to be cancelled".
+func (a *analysis) toBeDone(l *lexicon, i int) bool {
+	if i == 0 || a.label.verbs == 0 || a.tokens[i].start || a.tokens[i-1].text != "be" {
+		return false
+	}
+	w := a.tokens[i].text
+	for _, base := range participleOf(w) {
+		if l.tables[0].words.at(base).verbs&a.label.verbs != 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// participleOf gives the English verbs that a word may be the participle of.
+func participleOf(w string) []string {
+	switch w {
+	case "sent":
+		return []string{"send"}
+	case "paid":
+		return []string{"pay"}
+	case "bought":
+		return []string{"buy"}
+	case "sold":
+		return []string{"sell"}
+	case "told":
+		return []string{"tell"}
+	case "given":
+		return []string{"give"}
+	case "taken":
+		return []string{"take"}
+	case "written":
+		return []string{"write"}
+	case "withdrawn":
+		return []string{"withdraw"}
+	}
+	s, ok := strings.CutSuffix(w, "ed")
+	if !ok || len(s) < 2 {
+		return nil
+	}
+	out := []string{s, s + "e"}
+	if n := len(s); n > 2 && s[n-1] == s[n-2] {
+		out = append(out, s[:n-1])
+	}
+	if y, ok := strings.CutSuffix(s, "i"); ok {
+		out = append(out, y+"y")
+	}
+	return out
 }
 
 // labelsOwn says whether token i says how often, or until when, in the label's
@@ -557,6 +723,39 @@ func everyday(w string) bool {
 	switch w {
 	case "yes", "yep", "yeah", "ok", "okay", "y", "yup", "sure", "si", "oui", "ja", "sim", "confirm", "approve", "haan", "是", "好", "はい":
 		return true
+	}
+	return false
+}
+
+// theOne says whether the word at i calls somebody of the label by what anybody
+// is called, right after the label's action: "pay the man", "rimborsi pure la
+// signora".
+func (a *analysis) theOne(i int) bool {
+	switch a.tokens[i].text {
+	case "man", "lad", "guy", "lady", "woman", "fella", "fellow", "bloke", "lass", "chap", "gentleman", "dude", "girl", "boy", "poor", "senor", "senora", "senorita", "chico", "chica", "hombre", "mujer", "monsieur", "dame", "madame", "gars", "mec", "herr", "herrn", "frau", "mann", "typen", "senhor", "senhora", "moco", "moca", "homem", "mulher",
+		"signore", "signora", "signorina", "ragazzo", "ragazza", "tizio", "meneer", "mevrouw", "vrouw", "jongen", "meisje", "aadmi", "bande", "banda":
+	default:
+		return false
+	}
+	if i < 2 || a.tokens[i].start || a.tokens[i].comma {
+		return false
+	}
+	k := i - 1
+	switch a.tokens[k].text {
+	case "poor", "lovely", "nice", "good", "pobre", "pauvre", "armen", "povera", "povero", "arme", "young", "old":
+		k--
+	}
+	if k < 1 || !isArticle(a.tokens[k].text) && a.tokens[k].text != "al" && a.tokens[k].text != "au" && a.tokens[k].text != "dem" && a.tokens[k].text != "alla" && a.tokens[k].text != "ao" && a.tokens[k].text != "that" {
+		return false
+	}
+	t := &words().tables[a.language]
+	for n := k - 1; n >= 0 && n >= k-3; n-- {
+		if (t.words.at(a.tokens[n].text).verbs|t.withoutClitic(a.tokens[n].text).verbs)&a.label.verbs != 0 {
+			return true
+		}
+		if a.tokens[n].start {
+			break
+		}
 	}
 	return false
 }
@@ -794,6 +993,43 @@ func spokenClock(toks []token, i int) (minutes, n int) {
 	return 0, 0
 }
 
+// halfPast says whether "half six" at token i is a time of the label's, as the
+// British say it; Dutch and German have the half before.
+func (a *analysis) halfPast(i int) bool {
+	h, ok := smallNumber(a.tokens, i+1, 12)
+	if !ok || h == 0 || a.tokens[i+1].start || a.tokens[i+1].comma {
+		return false
+	}
+	for k := range a.label.tokens {
+		if m, _, n := clock(a.label.tokens, k); n > 0 && m%720 == (h*60+30)%720 {
+			return true
+		}
+	}
+	return false
+}
+
+// pointClock reads "8.05" as a time of day.
+func pointClock(w string) (minutes int, ok bool) {
+	hour, rest, found := strings.Cut(w, ".")
+	if !found || len(hour) > 2 || len(rest) == 0 || len(rest) > 2 {
+		return 0, false
+	}
+	if len(rest) == 1 {
+		rest += "0" // numbers lose their last zeros
+	}
+	v := 0
+	for _, c := range []byte(hour + rest) {
+		if !isDigit(c) {
+			return 0, false
+		}
+		v = v*10 + int(c-'0')
+	}
+	if v/100 > 24 || v%100 > 59 {
+		return 0, false
+	}
+	return v/100*60 + v%100, true
+}
+
 func smallNumber(toks []token, i, limit int) (int, bool) {
 	if i >= len(toks) {
 		return 0, false
@@ -819,6 +1055,17 @@ func smallNumber(toks []token, i, limit int) (int, bool) {
 // "7:30" for "19:30"; n is how many tokens say so.
 func (a *analysis) sameClock(i int) (n int) {
 	minutes, open, n := clock(a.tokens, i)
+	if m, ok := pointClock(a.tokens[i].text); ok && a.tokens[i].kind == numberToken {
+		minutes, open, n = m, m < 720, 1
+		if i+1 < len(a.tokens) && !a.tokens[i+1].start {
+			switch a.tokens[i+1].text {
+			case "am":
+				minutes, open, n = m%720, false, 2
+			case "pm":
+				minutes, open, n = m%720+720, false, 2
+			}
+		}
+	}
 	if n == 0 {
 		h, ok := smallNumber(a.tokens, i, 24)
 		if !ok || h == 0 || a.hasCount() || i > 0 && a.tokens[i-1].text == "for" && !a.tokens[i].start {
@@ -867,7 +1114,7 @@ func (a *analysis) classifyUnlisted(l *lexicon, i int) kind {
 	case len(tok.text) > 3 && (tok.text[0] == 'l' || tok.text[0] == 'd') && l.nouns.at(tok.text).empty() &&
 		(label.echoes(tok.text[1:]) || label.nouns.meets(l.nouns.at(tok.text[1:]))):
 		return kindEcho // "l'invitation", "l'appel": the apostrophe is folded away
-	case a.particleOfVerb(i):
+	case a.particleOfVerb(i), a.theOne(i):
 		return kindFunction
 	case label.plain && i >= 0 && tok.text == label.tokens[0].text:
 		return kindVerb

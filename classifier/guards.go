@@ -295,7 +295,7 @@ func guardCondition(a *analysis) bool { return a.any(kindCondition) }
 
 // guardChange: but, instead, cc, another; and "on" to an offer to turn off.
 func guardChange(a *analysis) bool {
-	if a.any(kindChange) {
+	if a.any(kindChange) || a.addsNext() {
 		return true
 	}
 	for _, pair := range opposites {
@@ -311,6 +311,29 @@ func guardChange(a *analysis) bool {
 					return true
 				}
 			}
+		}
+	}
+	return false
+}
+
+// addsNext says whether a yes goes on with "and" to something that the label has
+// in no such word: "yes and the retro" to a standup.
+func (a *analysis) addsNext() bool {
+	for n, it := range a.items {
+		if n+1 >= len(a.items) || n > 0 && !a.boundary(n) && a.items[n-1].kind != kindAssent && a.items[n-1].kind != kindCourtesy {
+			continue
+		}
+		switch a.tokens[it.from].text {
+		case "and", "y", "et", "und", "e", "en", "aur":
+		default:
+			continue
+		}
+		next := a.items[n+1]
+		if next.kind == kindFunction && isArticle(a.tokens[next.from].text) && n+2 < len(a.items) {
+			next = a.items[n+2]
+		}
+		if next.kind == kindEcho && a.tokens[next.from].kind == wordToken && !a.label.echoes(a.tokens[next.from].text) {
+			return true
 		}
 	}
 	return false
@@ -390,6 +413,9 @@ func guardRedirect(a *analysis) bool {
 	for i := 1; i < len(a.tokens); i++ {
 		w := a.tokens[i].text
 		prev := a.tokens[i-1].text
+		if a.itemAt(i).kind == kindReason {
+			continue // "she's so good to us"
+		}
 		switch w {
 		case "all", "both", "each", "everyone", "people":
 			if sends && prev == "to" && !a.label.has(w) {
@@ -474,7 +500,40 @@ func guardThirdPerson(a *analysis) bool {
 	if strings.ContainsAny(a.own, "{}<>[]=") && !strings.Contains(a.own, "<3") && !strings.Contains(a.own, "=)") {
 		return true
 	}
-	return a.any(kindThird)
+	return a.any(kindThird) || a.namedApproves()
+}
+
+// isNamed says whether the token is a name: nothing in the lexicon.
+func (a *analysis) isNamed(i int) bool {
+	l := words()
+	w := a.tokens[i].text
+	return l.known.at(w) == 0 && l.nouns.at(w).empty() && len(w) > 1 && a.tokens[i].kind == wordToken && !a.loses()
+}
+
+// namedApproves says whether somebody whom the label names is said to have
+// approved: "Owen approved it" to his own request.
+func (a *analysis) namedApproves() bool {
+	for n, it := range a.items {
+		if it.kind != kindEcho || n > 0 && !a.boundary(n) || it.to >= len(a.tokens) {
+			continue
+		}
+		switch a.tokens[it.to].text {
+		case "approved", "agreed", "confirmed", "accepted", "authorised", "authorized", "okayed", "aprobo", "approuve", "aprovou":
+		default:
+			continue
+		}
+		if a.isNamed(it.from) {
+			return true
+		}
+		if it.to+1 >= len(a.tokens) {
+			continue
+		}
+		switch a.tokens[it.to+1].text {
+		case "it", "this", "that", "them", "already", "yesterday":
+			return true
+		}
+	}
+	return false
 }
 
 // guardIdiom: words that say yes and mean no, or mean nothing.
@@ -571,9 +630,28 @@ func (a *analysis) accepts() bool {
 // likes says whether an approval is a liking, of the offer or of what would go.
 func (a *analysis) likes(it item) bool {
 	for i := it.from; i < it.to; i++ {
+		if w := a.tokens[i].text; (praises(w) || w == "well") && a.saysItIs(i, it.from) {
+			return true // "it's great", not "great"
+		}
+	}
+	for i := it.from; i < it.to; i++ {
 		switch a.tokens[i].text {
-		case "like", "love", "gusta", "encanta", "aime", "jaime", "adore", "jadore", "piace", "gosto", "adoro":
+		case "like", "love", "gusta", "encanta", "aime", "jaime", "adore", "jadore", "piace", "gosto", "adoro", "pasand", "पसंद", "喜欢", "好き", "leuk", "mag":
 			return true
+		}
+	}
+	return false
+}
+
+// saysItIs says whether the word at i is said of the thing itself.
+func (a *analysis) saysItIs(i, from int) bool {
+	for k := i - 1; k >= 0 && k >= from-2 && !a.tokens[k+1].start; k-- {
+		switch a.tokens[k].text {
+		case "its", "theyre", "been", "reads":
+			return true
+		case "is", "was", "are", "so", "really", "a", "it", "they":
+		default:
+			return false
 		}
 	}
 	return false
@@ -584,6 +662,17 @@ func guardSelf(a *analysis) bool {
 	for i := 0; i+1 < len(a.tokens); i++ {
 		switch a.tokens[i].text {
 		case "ill":
+		case "he", "she", "they":
+			// "they can pay" hands it to them; "they can be sent" does not.
+			switch a.tokens[i+1].text {
+			case "will", "can", "could", "shall", "should", "must":
+			default:
+				continue
+			}
+			if it := a.itemAt(i + 2); i+2 < len(a.tokens) && it.kind == kindVerb && it.from == i+2 && a.tokens[i+2].text != "go" && a.tokens[i+2].text != "be" && !a.tokens[i+2].start {
+				return true
+			}
+			continue
 		case "i", "we":
 			switch a.tokens[i+1].text {
 			case "will", "can", "could", "shall", "gonna":

@@ -59,8 +59,12 @@ func (k kind) consents() bool {
 // languages in the order in which ties are broken.
 var languages = [...]string{"en", "es", "fr", "de", "pt", "it", "nl", "hi", "zh", "ja"}
 
-// languagePT is the index of Portuguese.
-const languagePT = 4
+// Indexes of languages that some rules are for.
+const (
+	languagePT = 4
+	languageZH = 8
+	languageJA = 9
+)
 
 // entry is what a language knows of a word or phrase: its kind, the families
 // of actions that it may name, or both ("cancel").
@@ -99,6 +103,9 @@ type lexicon struct {
 	actions  []action          // words of five letters and more that a slip of the finger may be mended to
 	nearStop []string          // short negations and stop words that no mending may touch
 	reasons  []reasonTable     // by index in languages
+	remarks  remarkWords
+	topics   topicWords
+	anyTopic uint64 // topics that every label has
 
 	bits        familyBits
 	headers     []headerSet
@@ -180,6 +187,7 @@ func loadLexicon() *lexicon {
 	l.loadNumbers()
 	l.loadSame()
 	l.loadReasons()
+	l.loadComments()
 	l.loadTypos()
 	l.loadForms()
 	l.close()
@@ -197,6 +205,8 @@ func (l *lexicon) close() {
 	l.verbs.close()
 	l.nouns.close()
 	l.special.close()
+	l.remarks.close()
+	l.topics.close()
 }
 
 // lines gives the lines of a lexicon file without comments; files are ours, so
@@ -327,12 +337,22 @@ func (l *lexicon) loadVerbs() {
 			forms := []string{e}
 			if verb, regular := strings.CutPrefix(e, "~"); regular {
 				forms = inflections(lang, fold(verb))
+				if lang == "pt" {
+					l.did(i, fold(verb))
+				}
 			}
 			for _, f := range forms {
 				key := strings.Join(l.put(i, f, entry{verbs: 1 << family}), " ")
 				l.verbs.open[key] |= 1 << family
 			}
 		}
+	}
+}
+
+// did puts the past of "I" of a Portuguese verb: it says that it has happened.
+func (l *lexicon) did(lang int, verb string) {
+	if s, ok := strings.CutSuffix(verb, "ar"); ok {
+		l.put(lang, soft(s, "c", "qu", "g", "gu")+"ei", entry{kind: kindStop})
 	}
 }
 
@@ -545,7 +565,7 @@ func (l *lexicon) loadTypos() {
 	}
 	for _, lang := range []int{0} {
 		for w, e := range l.tables[lang].words.open {
-			if len(w) >= 4 && (e.kind == kindAssent || e.kind == kindApprove || e.verbs != 0 && e.kind < kindOther) {
+			if len(w) >= 4 && e != (entry{}) {
 				l.swapped = append(l.swapped, w)
 			}
 		}
@@ -620,9 +640,10 @@ func (l *lexicon) mend(w string) (string, bool) {
 			return "", false
 		}
 	}
-	for _, yes := range l.swapped {
-		if w[0] == yes[0] && len(w) == len(yes) && oneSlip(w, yes) && swaps(w, yes) {
-			return yes, true
+	i, _ := slices.BinarySearch(l.swapped, w[:1])
+	for ; i < len(l.swapped) && l.swapped[i][0] == w[0]; i++ {
+		if word := l.swapped[i]; len(w) == len(word) && oneSlip(w, word) && swaps(w, word) {
+			return word, true
 		}
 	}
 	for _, yes := range l.typo {

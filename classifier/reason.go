@@ -199,6 +199,9 @@ func (a *analysis) yes() int {
 				return yesAndMore
 			}
 		case kindAssent:
+			if it.to > it.from+1 && !isWeak(a.text(it)) && a.remark(words(), it.to-1)&remarkNoun == 0 || consentsFormally(a.tokens[it.from].text) {
+				return yesAndMore // "please do", "approved"
+			}
 			said = said || !isWeak(a.text(it))
 		case kindCourtesy:
 			asked = asked || a.text(it) != "thanks"
@@ -213,6 +216,15 @@ func (a *analysis) yes() int {
 	return yesNone
 }
 
+// consentsFormally is a word that answers nothing but an offer.
+func consentsFormally(w string) bool {
+	switch w {
+	case "approved", "approve", "confirmed", "confirm", "accepted", "authorised", "authorized", "aprobado", "aprobada", "confirmado", "autorizado", "approuve", "valide", "confirme", "genehmigt", "freigegeben", "bestatigt", "aprovado", "aprovada", "autorizada", "approvato", "approvata", "confermato", "goedgekeurd", "akkoord", "批准", "同意", "承認", "manjoor", "manzoor", "मंजूर":
+		return true
+	}
+	return false
+}
+
 // findReason looks for a reason among the items from up to to, all of which are
 // in one clause: items i up to k, with everything before and after accounted
 // for. need is yesNone where there is none.
@@ -222,7 +234,15 @@ func (a *analysis) findReason(l *lexicon, from, to int) (i, k, need int) {
 			if k < to && (!a.accounted(k, to) || !a.concludes(k)) {
 				continue
 			}
-			if need = a.reason(l, a.items[i].from, a.items[k-1].to, i == from); need != yesNone {
+			starts := i == from || a.opens(i-1)
+			first, last := a.items[i].from, a.items[k-1].to
+			if need = a.reason(l, first, last, starts); need == yesNone && a.comment(l, first, last, starts) {
+				need = yesAndMore
+			}
+			if need == yesAndMore && a.linked(l, first, last) {
+				need = yesSaid
+			}
+			if need != yesNone {
 				return i, k, need
 			}
 		}
@@ -233,12 +253,30 @@ func (a *analysis) findReason(l *lexicon, from, to int) (i, k, need int) {
 	return 0, 0, yesNone
 }
 
+// opens says whether item n takes nothing after it: what follows a "yes" or a
+// "please" starts a clause of its own, with or without a comma.
+func (a *analysis) opens(n int) bool {
+	switch it := a.items[n]; it.kind {
+	case kindAssent:
+		return it.to == it.from+1
+	case kindCourtesy:
+		return true
+	}
+	return false
+}
+
 // concludes says whether item k draws the conclusion from a reason before it:
 // "she asked for it so yes". In Japanese a reason may run on into the request.
 func (a *analysis) concludes(k int) bool {
 	switch a.tokens[a.items[k].from].text {
 	case "so", "also", "donc", "alors", "asi", "entao", "quindi", "dus", "isliye", "इसलिए", "所以":
 		return true
+	}
+	if it := a.items[k]; k+1 < len(a.items) && a.tokens[it.from].text == "and" && it.to == it.from+1 {
+		switch a.items[k+1].kind {
+		case kindGo, kindAssent, kindVerb:
+			return true // "I have checked them and they may go"
+		}
 	}
 	return languages[a.language] == "ja"
 }
@@ -298,6 +336,9 @@ func (a *analysis) statement(l *lexicon, t reasonTable, subject, i, to int, beca
 	for i < to {
 		if points && (isArticle(a.tokens[i].text) || isPossessive(a.tokens[i].text) || a.tokens[i].text == "a" || a.tokens[i].text == "an") {
 			return yesNone // "that's the wrong one"
+		}
+		if a.loses() && wouldStay(a.tokens[i].text) {
+			return yesNone // "cancel it, I'm enjoying it" is two things
 		}
 		part, n := t.at(a.tokens, i, to)
 		switch part {
@@ -622,7 +663,7 @@ func (a *analysis) sinceTime(l *lexicon, i, j, to int) int {
 	if j >= to || a.tokens[j].start || a.kindAt(l, j) != kindTime && !number || number && !isDuration(a.tokens[j].text) {
 		return 0
 	}
-	if !number && a.tokens[i].text == "for" {
+	if a.tokens[i].text == "for" && (!number || !a.perfect(i)) {
 		return 0 // "for monday" says when
 	}
 	return j + 1 - i
