@@ -25,7 +25,7 @@ func receive() statement {
 		"quoted text", "run_id uuid", "opt_out text",
 	}, `,
 who AS MATERIALIZED (
-  SELECT q.*, t.person_id, t.account_id, t.messages + 1 AS number, p.tier, a.opted_out_at IS NOT NULL AS opted_out
+  SELECT q.call, q.message_id, t.person_id, t.account_id, t.messages + 1 AS number, p.tier, a.opted_out_at IS NOT NULL AS opted_out
   FROM q JOIN addresses a ON a.address = q.address AND a.our_number = q.our_number
   JOIN threads t ON t.person_id = a.person_id JOIN people p ON p.id = a.person_id
   WHERE p.state = 'active'                                          -- mutant: postgres.receive-active
@@ -33,14 +33,14 @@ who AS MATERIALIZED (
 m AS (
   INSERT INTO messages (id, account_id, person_id, number, provider, provider_id, address, our_number, text, raw, lossy, quoted,
     opt_out, trust, run_id, received_at)
-  SELECT who.message_id, who.account_id, who.person_id, who.number, who.provider, who.provider_id, who.address, who.our_number, who.text, who.raw,
-    who.lossy, who.quoted, who.opt_out, 'trusted', who.run_id, cs_now()
-  FROM who
+  SELECT q.message_id, who.account_id, who.person_id, who.number, q.provider, q.provider_id, q.address, q.our_number, q.text, q.raw,
+    q.lossy, q.quoted, q.opt_out, 'trusted', q.run_id, cs_now()
+  FROM who JOIN q ON q.call = who.call
   ON CONFLICT (provider, provider_id) DO NOTHING
-  RETURNING id, account_id, person_id, number, quoted, trust, received_at),
+  RETURNING id, account_id, person_id, number, quoted, trust, run_id, received_at),
 r AS (
   INSERT INTO runs (id, account_id, person_id, tier, cause, message_id, root_id, tainted, interactive, created_at)
-  SELECT who.run_id, m.account_id, m.person_id, who.tier, jsonb_build_object('message_id', m.id), m.id, who.run_id, false, true, m.received_at
+  SELECT m.run_id, m.account_id, m.person_id, who.tier, jsonb_build_object('message_id', m.id), m.id, m.run_id, false, true, m.received_at
   FROM m JOIN who ON who.message_id = m.id),
 u AS (UPDATE threads SET messages = m.number FROM m WHERE threads.person_id = m.person_id)
 SELECT who.call, m.account_id, m.person_id, who.tier, who.opted_out,
