@@ -373,3 +373,19 @@ func TestForeignPosition(t *testing.T) {
 		t.Fatalf("got %v, want a bad position", err)
 	}
 }
+
+// A write that comes after the end, such as a delivery's that was on its way, is an error and ends nothing else.
+func TestClosed(t *testing.T) {
+	s, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "closed.db"))
+	must(t, err)
+	_, err = s.Migrate(t.Context())
+	must(t, err)
+	must(t, s.Close())
+	if err := s.AddAccount(t.Context(), "late"); err == nil {
+		t.Error("written after the end")
+	}
+	if err := s.Ping(t.Context()); err == nil {
+		t.Error("read after the end")
+	}
+	must(t, s.Close())
+}

@@ -70,7 +70,7 @@ type pooled struct{ *sql.Stmt }
 // pool prepares statements on any connection of a pool.
 func pool(db *sql.DB) *statements {
 	return &statements{by: map[string]statement{}, prepare: func(ctx context.Context, query string) (statement, error) {
-		st, err := db.PrepareContext(ctx, query) //nolint:sqlclosecheck // kept until close
+		st, err := db.PrepareContext(ctx, query)
 		if err != nil {
 			return nil, err
 		}
@@ -87,7 +87,7 @@ func (p pooled) exec(ctx context.Context, args []any) (int64, error) {
 }
 
 func (p pooled) query(ctx context.Context, args []any) (rows, error) {
-	return p.QueryContext(ctx, args...) //nolint:sqlclosecheck,rowserrcheck // the caller's
+	return p.QueryContext(ctx, args...) //nolint:rowserrcheck // the caller's
 }
 
 // connection is what the driver gives: it is used by one goroutine at a time.

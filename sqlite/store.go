@@ -55,6 +55,7 @@ type Store struct {
 	turn   chan struct{} // holds one token while a transaction of this process runs; waiting here is fair
 	line   line.Line[*writer]
 	conn   connection // the one that writes
+	closed bool       // under the turn: the driver does not look
 	writer *statements
 
 	readPool *sql.DB
@@ -65,6 +66,9 @@ var (
 	_ offers.Store = (*Store)(nil)
 	_ people.Store = (*Store)(nil)
 )
+
+// errClosed is the error of a write after Close.
+var errClosed = errors.New("sqlite: the store is closed")
 
 // Option changes a store that is being opened.
 type Option func(*Store)
@@ -151,6 +155,10 @@ func dsn(path string, wait time.Duration, q url.Values) string {
 func (s *Store) Close() error {
 	s.turn <- struct{}{}
 	defer func() { <-s.turn }()
+	if s.closed {
+		return nil
+	}
+	s.closed = true
 	return errors.Join(s.reader.close(), s.readPool.Close(), s.writer.close(), s.conn.Close())
 }
 
@@ -281,6 +289,9 @@ func scanString(r row) (s string, err error) { err = r.Scan(&s); return s, err }
 
 // begin takes the lock. It gives up when the context ends, or when others have held the file for lockWait.
 func (s *Store) begin(ctx context.Context) error {
+	if s.closed { // mutant: sqlite.closed
+		return errClosed
+	}
 	q := session{ctx: ctx, by: s.writer}
 	for waited := s.busy; ; waited += s.busy {
 		_, err := q.exec(`BEGIN IMMEDIATE`)
