@@ -165,7 +165,7 @@ const (
 // lockAll takes the locks of people by their ids and by their addresses. The order of the ids is the same for everybody who
 // takes more than one, so that nobody waits in a circle.
 const lockAll = `SELECT 1 FROM threads t WHERE t.person_id = ANY (ARRAY(
-    SELECT unnest($1::uuid[])
+    SELECT unnest($1::text[])::uuid
     UNION SELECT a.person_id FROM unnest($2::text[], $3::text[]) AS n (address, our_number) JOIN addresses a ON a.address = n.address AND a.our_number = n.our_number))
   ORDER BY t.person_id FOR NO KEY UPDATE OF t`
 
@@ -180,18 +180,21 @@ type statement struct {
 // the columns are parameters, which the planner puts in their places; starting a statement costs more than running it for one
 // more call.
 func newStatement(shared int, columns []string, body string) statement {
-	names, values, arrays := make([]string, len(columns)), make([]string, len(columns)), make([]string, len(columns))
+	names, values, arrays, casts := make([]string, len(columns)), make([]string, len(columns)), make([]string, len(columns)), make([]string, len(columns))
 	for i, column := range columns {
 		name, kind, _ := strings.Cut(column, " ")
-		names[i] = name
+		names[i], casts[i] = name, name
 		values[i] = fmt.Sprintf("$%d::%s AS %s", shared+i+1, kind, name)
+		if kind == "uuid" { // the driver has no array of ids that are written out
+			kind, casts[i] = "text", name+"::uuid"
+		}
 		arrays[i] = fmt.Sprintf("$%d::%s[]", shared+i+1, kind)
 	}
 	return statement{
 		shared: shared,
 		alone:  `WITH q AS NOT MATERIALIZED (SELECT 1::bigint AS call, ` + strings.Join(values, ", ") + `)` + body,
-		several: `WITH q AS MATERIALIZED (SELECT * FROM unnest(` + strings.Join(arrays, ", ") + `) WITH ORDINALITY AS u (` +
-			strings.Join(names, ", ") + `, call))` + body,
+		several: `WITH q AS MATERIALIZED (SELECT call, ` + strings.Join(casts, ", ") + ` FROM unnest(` + strings.Join(arrays, ", ") + `)
+  WITH ORDINALITY AS u (` + strings.Join(names, ", ") + `, call))` + body,
 	}
 }
 
