@@ -540,12 +540,10 @@ func (a *analysis) spokenOf(l *lexicon, t *table, i int) bool {
 			return false
 		}
 	}
-	for lang := range l.tables {
-		if t == &l.tables[lang] {
-			return l.remarks.at(a.tokens[i].text)>>(lang*remarkParts)&uint64(remarkNoun) != 0
-		}
+	if t != &l.tables[0] {
+		return true
 	}
-	return false
+	return l.remarks.at(a.tokens[i].text)&uint64(remarkNoun) != 0
 }
 
 // glued says whether a word is an action of the label and its object written

@@ -147,11 +147,15 @@ func (a *analysis) sentence(l *lexicon, from, to int, starts, linked bool) bool 
 	i := from
 	because := isCausal(a.tokens[i].text)
 	if n := t.of(reasonWhy, a.tokens, i, to); n > 0 {
+		because = because || a.explains(l, i)
 		if i += n; i >= to {
 			return false
 		}
 	} else {
 		because = false
+	}
+	for k := 0; k < 3 && i+1 < to && (starts || because) && a.leads(l, i); k++ {
+		i++
 	}
 	first := a.tokens[i].text
 	if !starts && !because && !isSubject(first) && !expects(first) && !isPossessive(first) && a.remark(l, i)&remarkNoun == 0 {
@@ -170,6 +174,30 @@ func (a *analysis) sentence(l *lexicon, from, to int, starts, linked bool) bool 
 	return a.predicated(l, t, i, next, to, linked)
 }
 
+// explains says whether the "que" at i gives a reason, and is not what somebody
+// is to be told: "apágala, que va a despertar al barrio", not "dile que viene".
+func (a *analysis) explains(l *lexicon, i int) bool {
+	switch a.tokens[i].text {
+	case "que", "q", "che", "sonst", "senao", "senno", "sinon", "sino", "anders", "warna", "otherwise":
+	default:
+		return false
+	}
+	return a.label.verbs&l.bits.tells == 0 || i > 0 && (strings.HasSuffix(a.tokens[i-1].text, "lo") || strings.HasSuffix(a.tokens[i-1].text, "la"))
+}
+
+// leads says whether the word at i only says when, where or how much, before
+// the subject or the verb: "siempre me quedo dormida", "hier stinkt's".
+func (a *analysis) leads(l *lexicon, i int) bool {
+	if a.language == 0 {
+		return false
+	}
+	w := a.tokens[i].text
+	if isDenial(w) || isArticle(w) || isPossessive(w) || isSubject(w) || isThere(w) {
+		return false
+	}
+	return a.remark(l, i) == remarkSmall
+}
+
 // topicOf gives the token after the subject of a sentence that starts at i; i
 // where it has none.
 func (a *analysis) topicOf(l *lexicon, t reasonTable, i, to int) int {
@@ -179,21 +207,30 @@ func (a *analysis) topicOf(l *lexicon, t reasonTable, i, to int) int {
 	if n := t.of(reasonWho, a.tokens, i, to); n > 0 && a.remark(l, i)&remarkNoun == 0 {
 		return i + n
 	}
-	if isSubject(a.tokens[i].text) || isThere(a.tokens[i].text) || expects(a.tokens[i].text) {
+	if isSubject(a.tokens[i].text) || isThere(a.tokens[i].text) || expects(a.tokens[i].text) || isAll(a.tokens[i].text) {
 		return i + 1
 	}
 	k := i
 	if isPossessive(a.tokens[k].text) || isArticle(a.tokens[k].text) {
 		k++
 	}
-	for k < to && k-i < 3 && a.remark(l, k)&(remarkState|remarkNoun) == remarkState {
+	for k > i && k < to && k-i < 3 && a.remark(l, k)&(remarkState|remarkNoun|remarkVerb) == remarkState {
 		k++ // "my poor back"
 	}
 	first := k
 	for k < to && k-first < 3 && a.nounAt(l, t, k, to) {
 		k++
 	}
+	if k == to && !a.spaced() {
+		return i // all may be said of somebody who is not named
+	}
 	if k == first {
+		switch a.tokens[i].text {
+		case "die", "der", "das":
+			if i+1 < to && (a.remark(l, i+1)&(remarkVerb|remarkBase) != 0 || t.of(reasonBe, a.tokens, i+1, to) > 0) {
+				return i + 1
+			}
+		}
 		if k > i && k+1 < to && a.open(l, k) && a.saidOf(l, t, k+1, to) {
 			return k + 1 // "the gazebo is ruined"
 		}
@@ -269,6 +306,15 @@ func (a *analysis) nounAt(l *lexicon, t reasonTable, k, to int) bool {
 		t.of(reasonWho, a.tokens, k, to) == 1
 }
 
+// isAll is all there is.
+func isAll(w string) bool {
+	switch w {
+	case "alles", "todo", "todos", "tudo", "tutto", "tutti", "tout", "sab", "sabko", "सब", "iedereen", "全部", "全":
+		return true
+	}
+	return false
+}
+
 // isThere opens a sentence about what there is.
 func isThere(w string) bool {
 	switch w {
@@ -294,6 +340,8 @@ func (a *analysis) saysItself(l *lexicon, i int) bool {
 	switch w {
 	case "been", "had", "got", "just", "only", "finally", "havent", "hadnt", "cant", "couldnt", "never", "no", "not", "still", "nearly", "almost", "already", "too", "so":
 		return true
+	case "nadie", "ninguem", "nessuno", "niemand", "personne", "nunca", "nao", "non", "nicht", "nie", "niet", "nooit", "plus", "rien", "koi", "kein", "keine", "geen", "jamais", "mai", "nada", "niente", "nichts":
+		return i+1 < len(a.tokens)
 	case "ho", "tengo", "tenho", "to", "estoy", "estou", "sto", "ja", "ya", "gia", "hab", "habe", "bin", "heb", "ben", "suis", "ai":
 		return a.language > 0 && i+1 < len(a.tokens)
 	}
@@ -313,7 +361,7 @@ func (a *analysis) spaced() bool {
 // predicated reads the sentence whose subject stands from i up to next: all of
 // its words are accounted for, and something is said.
 func (a *analysis) predicated(l *lexicon, t reasonTable, subject, next, to int, linked bool) bool {
-	said, free := false, 0
+	said, denied, free := false, false, 0
 	loses := a.loses()
 	self := next > subject && t.of(reasonSelf, a.tokens, subject, to) > 0
 	if next > subject && isItsBe(a.tokens[next-1].text) {
@@ -340,18 +388,26 @@ func (a *analysis) predicated(l *lexicon, t reasonTable, subject, next, to int, 
 		if loses && wouldStay(tok.text) {
 			return false
 		}
-		if n := a.pastTime(i, to); n > 0 {
+		if n := a.pastTime(i, to, linked); n > 0 {
 			said = said || isDuration(tok.text) || tok.text == "been"
 			i += n
 			continue
 		}
 		switch {
 		case isDenial(tok.text):
-			n := a.deniedBy(l, i, to, linked)
+			n := 0
+			switch {
+			case denied && trailsDenial(tok.text):
+				n = 1
+			case a.language > 0 && i > next-1 && i > 0 && i > subject && a.remark(l, i-1)&remarkFree != 0 && !a.deniesOffer(l, i-1, i, linked):
+				n = 1 // the verb stands before it
+			default:
+				n = a.deniedBy(l, i, to, linked)
+			}
 			if n == 0 || points {
 				return false
 			}
-			said = true
+			said, denied = true, true
 			i += n
 			continue
 		case isExpectation(tok.text) && (tok.text != "going" || i+1 < to && a.tokens[i+1].text == "to") || i == next && next > subject && expects(a.tokens[subject].text):
@@ -610,7 +666,7 @@ func isDenial(w string) bool {
 	switch w {
 	case "cant", "couldnt", "havent", "hasnt", "hadnt", "didnt", "doesnt", "dont", "isnt", "wasnt", "arent", "werent", "aint", "never", "no", "not", "nothing", "nobody", "noone", "without", "hardly", "barely", "wont", "none", "cannot",
 		"nunca", "ni", "nadie", "nada", "sin", "pas", "ne", "jamais", "rien", "personne", "sans", "plus", "nicht", "nie", "kein", "keine", "keinen", "nix", "nichts", "ohne", "nimmer", "nao", "ninguem", "sem", "nem",
-		"non", "mai", "niente", "nessuno", "senza", "niet", "nooit", "geen", "niks", "niemand", "zonder", "nahi", "nahin", "mat", "bina", "नहीं", "不", "没", "没有", "睡不着":
+		"non", "mai", "niente", "nessuno", "senza", "nen", "na", "nont", "nest", "niet", "nooit", "geen", "niks", "niemand", "zonder", "nahi", "nahin", "mat", "bina", "नहीं", "不", "没", "没有", "睡不着":
 		return true
 	}
 	return false
@@ -682,6 +738,15 @@ func (a *analysis) deniesOffer(l *lexicon, k, to int, linked bool) bool {
 	return true
 }
 
+// trailsDenial is the second half of a no that has been said.
+func trailsDenial(w string) bool {
+	switch w {
+	case "jamais", "plus", "pas", "rien", "nunca", "nada", "mai", "niente", "nie", "meer", "mehr", "personne", "nadie":
+		return true
+	}
+	return false
+}
+
 // isMeasure is a small word that says how much.
 func isMeasure(w string) bool {
 	switch w {
@@ -748,6 +813,11 @@ func (a *analysis) job(l *lexicon, i, to int) int {
 // somebody is or how often it happened: a number and its unit, which is none that
 // the label counts. 0: the number may be another thing.
 func (a *analysis) howLong(l *lexicon, i, to int) int {
+	for k := i + 1; k < to && k <= i+3; k++ {
+		if isFever(a.tokens[k].text) {
+			return 1
+		}
+	}
 	if i > 1 {
 		switch a.tokens[i-2].text {
 		case "temp", "temperature", "fever", "fiebre", "fievre", "fieber", "febre", "febbre", "koorts":
@@ -755,10 +825,13 @@ func (a *analysis) howLong(l *lexicon, i, to int) int {
 		}
 	}
 	k := i + 1
-	if k >= to || !isDuration(a.tokens[k].text) || a.label.echoes(a.tokens[k].text) || a.label.numbered() && isDuration(a.tokens[k].text) && a.labelCountsTime() {
+	if k >= to || !isDuration(a.tokens[k].text) && !isTimes(a.tokens[k].text) || a.label.echoes(a.tokens[k].text) || a.label.numbered() && isDuration(a.tokens[k].text) && a.labelCountsTime() {
 		return 0
 	}
 	unit := a.tokens[k].text
+	if isTimes(unit) {
+		return k + 1 - i
+	}
 	if k++; unit == "times" && k < to && a.tokens[k].text == "today" {
 		return k + 1 - i
 	}
@@ -780,6 +853,23 @@ func (a *analysis) howLong(l *lexicon, i, to int) int {
 		}
 	}
 	return 0
+}
+
+// isTimes counts how often something has happened.
+func isTimes(w string) bool {
+	switch w {
+	case "veces", "fois", "volte", "vezes", "keer", "mal", "baar", "बार", "次", "遍", "回", "度", "夜", "晚", "晚上", "晚上了":
+		return true
+	}
+	return false
+}
+
+func isFever(w string) bool {
+	switch w {
+	case "temp", "temperature", "fever", "fiebre", "fievre", "fieber", "febre", "febbre", "koorts", "bukhar", "बुखार", "度", "度の":
+		return true
+	}
+	return false
 }
 
 // labelCountsTime says whether the label has a unit of time.
@@ -810,7 +900,7 @@ func (a *analysis) perfect(i int) bool {
 // pastTime gives how many tokens at i say when something was or how long it
 // lasted: "all week", "last night", "been months", "years old". A time that is to
 // come may be another than the label's.
-func (a *analysis) pastTime(i, to int) int {
+func (a *analysis) pastTime(i, to int, linked bool) int {
 	if i+1 >= to || a.tokens[i+1].start {
 		return 0
 	}
@@ -820,6 +910,12 @@ func (a *analysis) pastTime(i, to int) int {
 	}
 	if w == "a" && i > 0 && a.tokens[i-1].text == "on" && isWeekday(unit) && !a.labelHasTime() {
 		return 2
+	}
+	if w != "a" && isOn(w) && isWeekday(unit) && !a.labelHasTime() && linked {
+		return 2
+	}
+	if n := a.wholeUnit(i, to); n > 0 {
+		return n
 	}
 	if !isDuration(unit) && !isPartOfDay(unit) || a.label.has(unit) {
 		return 0
@@ -844,9 +940,53 @@ func (a *analysis) pastTime(i, to int) int {
 	return 0
 }
 
+// isOn stands before a weekday.
+func isOn(w string) bool {
+	switch w {
+	case "on", "un", "am", "an", "num", "no", "di", "op", "el", "le", "a":
+		return true
+	}
+	return false
+}
+
+// wholeUnit gives the length of "toda la noche", "die ganze woche" and "semana
+// toda" at i.
+func (a *analysis) wholeUnit(i, to int) int {
+	unit := func(k int) bool {
+		if k >= to {
+			return false
+		}
+		switch a.tokens[k].text {
+		case "dia", "noche", "semana", "tarde", "mes", "ano", "jour", "journee", "nuit", "semaine", "matinee", "soiree", "mois", "annee", "tag", "nacht", "woche", "monat", "jahr", "noite", "manha", "giorno", "giornata", "notte", "settimana", "mese", "anno", "dag", "week", "ochtend", "maand", "jaar", "raat", "din", "hafte", "mahine", "रात", "दिन", "हफ्ते":
+			return !a.label.has(a.tokens[k].text)
+		}
+		return false
+	}
+	switch a.tokens[i].text {
+	case "toda", "todo", "toute", "tout", "ganze", "ganzen", "tutta", "tutto", "hele", "heel", "poori", "poora", "pure", "saari", "पूरी", "सारी":
+		k := i + 1
+		if k < to && isArticle(a.tokens[k].text) {
+			k++
+		}
+		if unit(k) {
+			return k + 1 - i
+		}
+	}
+	if unit(i) && i+1 < to {
+		switch a.tokens[i+1].text {
+		case "toda", "todo", "inteira", "inteiro", "entera", "entero", "bhar", "भर", "lang":
+			return 2
+		}
+	}
+	return 0
+}
+
 func isWeekday(w string) bool {
 	switch w {
-	case "monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday":
+	case "monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday",
+		"lunes", "martes", "miercoles", "jueves", "viernes", "sabado", "domingo", "lundi", "mardi", "mercredi", "jeudi", "vendredi", "samedi", "dimanche",
+		"montag", "dienstag", "mittwoch", "donnerstag", "freitag", "samstag", "sonntag", "segunda", "terca", "quarta", "quinta", "sexta",
+		"lunedi", "martedi", "mercoledi", "giovedi", "venerdi", "sabato", "domenica", "maandag", "dinsdag", "woensdag", "donderdag", "vrijdag", "zaterdag", "zondag":
 		return true
 	}
 	return false

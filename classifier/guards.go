@@ -283,8 +283,12 @@ func guardHedge(a *analysis) bool {
 func (a *analysis) laughs() bool {
 	for i := range a.tokens {
 		switch a.tokens[i].text {
-		case "lol", "haha", "hahaha", "hehe", "lmao", "ha", "rofl", "lmfao":
+		case "lol", "haha", "hahaha", "hehe", "lmao", "rofl", "lmfao":
 			return true
+		case "ha": // in Italian and Portuguese somebody has something
+			if a.language == 0 {
+				return true
+			}
 		}
 	}
 	return false
