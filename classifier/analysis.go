@@ -463,7 +463,7 @@ func (a *analysis) classify(l *lexicon, t *table, i int) (kind, int) {
 			return kindFiller, 1
 		}
 		return e.kind, n
-	case n == 1 && (e.kind == kindFiller || e.kind == kindCourtesy) && a.spokenOf(l, t, i):
+	case n == 1 && (e.kind == kindFiller || e.kind == kindCourtesy) && a.spokenOf(l, t, i): // mutant: analysis.spoken-of
 		if a.theOne(i) {
 			return kindFunction, 1
 		}

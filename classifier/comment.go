@@ -94,24 +94,31 @@ func (a *analysis) remark(l *lexicon, i int) remarkPart {
 	return remarkPart(l.remarks.at(a.tokens[i].text) >> (a.language * remarkParts) & remarkMask)
 }
 
-// comment says whether the tokens from up to to are a comment: sentences that
-// small joining words hold together.
-func (a *analysis) comment(l *lexicon, from, to int, starts bool) bool {
-	linked := a.linked(l, from, to)
+// comment says how plain a yes must be beside the tokens from up to to, where
+// they are a comment: sentences that small joining words hold together.
+func (a *analysis) comment(l *lexicon, from, to int, starts bool) (need int) {
+	linked, about, strange := a.linked(l, from, to), a.about(l, from, to), 0
 	for i := from; i < to; {
 		k := i + 1
 		for k < to && !a.joins(k, to) {
 			k++
 		}
-		if !a.sentence(l, i, k, starts || i > from, linked) {
-			return false
+		free, ok := a.sentence(l, i, k, starts || i > from, about)
+		if strange += free; !ok || strange > maxStrange { // mutant: comment.strange
+			return yesNone
 		}
 		if i = k; k < to {
 			i++ // the joining word
 		}
 	}
-	return true
+	if linked && strange == 0 { // mutant: comment.same-matter
+		return yesSaid
+	}
+	return yesAndMore
 }
+
+// maxStrange is how many words of no list a comment may hold.
+const maxStrange = 3
 
 // joins says whether token k joins two sentences of a comment.
 func (a *analysis) joins(k, to int) bool {
@@ -127,9 +134,8 @@ func (a *analysis) joins(k, to int) bool {
 	return false
 }
 
-// linked says whether the words are about what the label is about: then a plain
-// "yes" is enough beside them. Any other comment could answer somebody else.
-func (a *analysis) linked(l *lexicon, from, to int) bool {
+// about says whether the words have a topic of the label's.
+func (a *analysis) about(l *lexicon, from, to int) bool {
 	label, said := l.anyTopic, uint64(0)
 	for i := range a.label.tokens {
 		label |= l.topics.at(a.label.tokens[i].text)
@@ -140,16 +146,40 @@ func (a *analysis) linked(l *lexicon, from, to int) bool {
 	return label&said&(1<<topicShift-1) != 0
 }
 
+// linked says whether the words are about what the label is about: then a plain
+// "yes" is enough beside them. Any other comment could answer somebody else.
+func (a *analysis) linked(l *lexicon, from, to int) bool {
+	if a.about(l, from, to) {
+		return true
+	}
+	personal := a.label.verbs&l.bits.personal != 0
+	for i := from; i < to; i++ {
+		w := a.tokens[i].text
+		switch w {
+		case "cant", "couldnt", "cannot":
+			return true // what would be without it
+		case "he", "she", "hes", "shes", "hed", "shed", "his", "her", "him":
+			if personal {
+				return true // who else is it about?
+			}
+		}
+		if len(w) > 3 && a.label.echoes(w) && !l.nouns.at(w).empty() {
+			return true
+		}
+	}
+	return false
+}
+
 // sentence says whether the tokens from up to to say something of a subject in
 // words that a comment may hold.
-func (a *analysis) sentence(l *lexicon, from, to int, starts, linked bool) bool {
+func (a *analysis) sentence(l *lexicon, from, to int, starts, linked bool) (strange int, ok bool) {
 	t := l.reasons[a.language]
 	i := from
 	because := isCausal(a.tokens[i].text)
 	if n := t.of(reasonWhy, a.tokens, i, to); n > 0 {
 		because = because || a.explains(l, i)
 		if i += n; i >= to {
-			return false
+			return 0, false
 		}
 	} else {
 		because = false
@@ -159,19 +189,33 @@ func (a *analysis) sentence(l *lexicon, from, to int, starts, linked bool) bool 
 	}
 	first := a.tokens[i].text
 	if !starts && !because && !isSubject(first) && !expects(first) && !isPossessive(first) && a.remark(l, i)&remarkNoun == 0 {
-		return false
+		return 0, false
 	}
 	next := a.topicOf(l, t, i, to)
 	if next == to {
-		return false
+		return 0, false
 	}
 	if next > i && a.tokens[next-1].text == "on" && languages[a.language] == "fr" && a.remark(l, next)&(remarkVerb|remarkBase) != 0 && strings.HasSuffix(a.tokens[next].text, "e") {
-		return false // "on oublie" is "let's forget it"
+		return 0, false // "on oublie" is "let's forget it"
 	}
 	if next == i && !a.saysItself(l, i) {
-		return false
+		return 0, false
+	}
+	if because && next > i && pointsOut(a.tokens[i].text) && a.mocks(next) { // mutant: comment.irony
+		return 0, false
 	}
 	return a.predicated(l, t, i, next, to, linked)
+}
+
+// mocks says whether something is praised from i to the end of the sentence: "yes, because that
+// went so well last time" is no yes.
+func (a *analysis) mocks(i int) bool {
+	for ; i < len(a.tokens) && !a.tokens[i].start; i++ {
+		if w := a.tokens[i].text; praises(w) || w == "well" || w == "fun" || w == "bien" || w == "gut" || w == "bem" || w == "bene" {
+			return true
+		}
+	}
+	return false
 }
 
 // explains says whether the "que" at i gives a reason, and is not what somebody
@@ -231,7 +275,7 @@ func (a *analysis) topicOf(l *lexicon, t reasonTable, i, to int) int {
 				return i + 1
 			}
 		}
-		if k > i && k+1 < to && a.open(l, k) && a.saidOf(l, t, k+1, to) {
+		if (k > i || a.language == 0 && strings.HasSuffix(a.tokens[k].text, "s")) && k+1 < to && a.open(l, k) && a.saidOf(l, t, k+1, to) {
 			return k + 1 // "the gazebo is ruined"
 		}
 		return i
@@ -274,31 +318,70 @@ func (a *analysis) open(l *lexicon, i int) bool {
 	return true
 }
 
-// opened says whether a word of no list may stand at i: it is the object of a
-// verb that comments know, or of a preposition, and an article or possessive
-// stands before it. What somebody has, uses or wants may be a detail.
-func (a *analysis) opened(l *lexicon, next, i int) bool {
-	if i < next+2 || !a.open(l, i) {
+// opened says whether a word of no list may stand at i: not where somebody is,
+// has, uses or wants it, which may be a detail of what is offered.
+func (a *analysis) opened(l *lexicon, subject, next, i int) bool {
+	if a.language != 0 || !a.open(l, i) { // mutant: comment.name
 		return false
 	}
+	w := a.tokens[i].text
 	k := i - 1
-	if w := a.tokens[k].text; !isArticle(w) && !isPossessive(w) && w != "a" && w != "an" && w != "un" && w != "una" && w != "une" && w != "ein" && w != "eine" && w != "einen" && w != "um" && w != "uma" && w != "een" {
+	for k >= next && (isArticle(a.tokens[k].text) || isPossessive(a.tokens[k].text) || a.tokens[k].text == "a" || a.tokens[k].text == "an" || isMeasure(a.tokens[k].text) || a.remark(l, k) == remarkState) {
+		k--
+	}
+	if k < next {
+		switch first := a.tokens[subject].text; {
+		case next == subject:
+			return false
+		case isPossessive(first) || isArticle(first):
+			return strings.HasSuffix(a.tokens[next-1].text, "s") // "the bucket's brimming"
+		case isItsBe(first) || first == "im" || first == "were":
+			return strings.HasSuffix(w, "ing") || strings.HasSuffix(w, "ed")
+		}
 		return false
 	}
-	switch w := a.tokens[k-1].text; w {
-	case "have", "has", "had", "got", "gets", "get", "having", "with", "for", "to", "ive", "weve", "theyve", "its", "is", "are", "was", "im", "hes", "shes", "theyre", "thats", "like", "likes", "from",
-		"con", "para", "por", "a", "avec", "pour", "mit", "fur", "com", "per", "met", "voor", "es", "esta", "est", "cest", "ist", "e", "tengo", "tiene", "jai", "ai", "hab", "habe", "hat", "tenho", "tem", "ho", "heb", "heeft":
+	switch a.tokens[k].text {
+	case "have", "has", "had", "got", "gets", "get", "having", "with", "without", "for", "to", "ive", "weve", "theyve", "like", "likes", "from", "eat", "eats", "eating", "ate", "drink", "drinks", "drinking", "wear", "wears", "wearing", "speak", "speaks", "love", "loves", "loved", "enjoy", "enjoys", "adore", "adores", "miss", "misses", "need", "needs", "as", "going", "went", "goes", "gone", "than", "no", "not", "never", "any", "only", "just", "say", "says":
 		return false
-	default:
-		if a.remark(l, k-1)&(remarkVerb|remarkBase) != 0 {
+	case "is", "are", "was", "were", "be", "been", "seems", "looks", "feels", "smells", "tastes", "keeps", "kept":
+		first := a.tokens[subject].text
+		if isPossessive(first) || isArticle(first) || a.remark(l, subject)&remarkNoun != 0 {
 			return true
 		}
-		switch w {
-		case "of", "about", "into", "through", "over", "under", "behind", "in", "on", "at", "off", "sur", "dans", "sous", "en", "sobre", "auf", "unter", "im", "em", "no", "na", "su", "nel", "op", "onder":
-			return true
+		return strings.HasSuffix(w, "ing") || strings.HasSuffix(w, "ed")
+	}
+	return true
+}
+
+// acts says whether a word of no list at i is what the subject, somebody else,
+// has done or keeps doing: "he scoffed the lot", "she's revising". What they
+// have decided is no comment, nor what is one of our actions.
+func (a *analysis) acts(l *lexicon, i, next, subject int) bool {
+	if a.language != 0 || i != next || next == subject || !a.open(l, i) {
+		return false
+	}
+	w, before := a.tokens[i].text, a.tokens[i-1].text
+	stem, past := strings.CutSuffix(w, "ed")
+	if !past {
+		var going bool
+		if stem, going = strings.CutSuffix(w, "ing"); !going {
+			return false
+		}
+		switch before {
+		case "hes", "shes", "theyre", "its", "is", "are", "was", "were", "keeps", "keep", "kept", "been":
+		default:
+			return false
 		}
 	}
-	return false
+	if len(stem) < 3 || before == "i" || before == "we" || before == "it" || before == "that" || before == "this" {
+		return false
+	}
+	for _, base := range participleOf(stem + "ed") {
+		if l.verbs.at(base) != 0 || isDetail(base) {
+			return false
+		}
+	}
+	return true
 }
 
 func (a *analysis) nounAt(l *lexicon, t reasonTable, k, to int) bool {
@@ -360,7 +443,7 @@ func (a *analysis) spaced() bool {
 
 // predicated reads the sentence whose subject stands from i up to next: all of
 // its words are accounted for, and something is said.
-func (a *analysis) predicated(l *lexicon, t reasonTable, subject, next, to int, linked bool) bool {
+func (a *analysis) predicated(l *lexicon, t reasonTable, subject, next, to int, linked bool) (strange int, ok bool) {
 	said, denied, free := false, false, 0
 	loses := a.loses()
 	self := next > subject && t.of(reasonSelf, a.tokens, subject, to) > 0
@@ -372,21 +455,21 @@ func (a *analysis) predicated(l *lexicon, t reasonTable, subject, next, to int, 
 		tok := &a.tokens[i]
 		p := a.remark(l, i)
 		if isDetail(tok.text) && p == 0 {
-			return false
+			return 0, false
 		}
 		if points && (isArticle(tok.text) || tok.text == "a" || tok.text == "an") && i+1 < to && a.tokens[i+1].text == "one" {
-			return false
+			return 0, false
 		}
 		if n := a.likened(l, i, to); n > 0 {
 			said = true
 			i += n
 			continue
 		}
-		if a.holds(i, to) || a.blames(i, next, subject) {
-			return false
+		if a.holds(i, to) || a.blames(i, next, subject) { // mutant: comment.doubt
+			return 0, false
 		}
-		if loses && wouldStay(tok.text) {
-			return false
+		if loses && wouldStay(tok.text) { // mutant: comment.would-stay
+			return 0, false
 		}
 		if n := a.pastTime(i, to, linked); n > 0 {
 			said = said || isDuration(tok.text) || tok.text == "been"
@@ -405,7 +488,7 @@ func (a *analysis) predicated(l *lexicon, t reasonTable, subject, next, to int, 
 				n = a.deniedBy(l, i, to, linked)
 			}
 			if n == 0 || points {
-				return false
+				return 0, false
 			}
 			said, denied = true, true
 			i += n
@@ -420,14 +503,14 @@ func (a *analysis) predicated(l *lexicon, t reasonTable, subject, next, to int, 
 				k++
 			}
 			if k >= to {
-				return false
+				return 0, false
 			}
 			had := !isExpectation(tok.text) && strings.HasSuffix(a.tokens[subject].text, "d") && a.remark(l, k)&remarkVerb != 0
 			if k+1 < to && a.tokens[k+1].text == "to" && happens(a.tokens[k].text) && a.tokens[k].text != "forget" {
-				return false // "he would love to read it"
+				return 0, false // "he would love to read it"
 			}
 			if p := a.remark(l, k); !happens(a.tokens[k].text) && !had && (!been || p&(remarkState|remarkVerb) == 0) {
-				return false
+				return 0, false
 			}
 			said = true
 			i = k + 1
@@ -439,7 +522,7 @@ func (a *analysis) predicated(l *lexicon, t reasonTable, subject, next, to int, 
 		case tok.kind == numberToken || l.numbers[tok.text] != "" && p == 0:
 			n := a.howLong(l, i, to)
 			if n == 0 {
-				return false
+				return 0, false
 			}
 			i += n
 			continue
@@ -451,7 +534,7 @@ func (a *analysis) predicated(l *lexicon, t reasonTable, subject, next, to int, 
 			i++
 			continue
 		case a.tells(l, i):
-			return false
+			return 0, false
 		case p&(remarkVerb|remarkState) != 0, p&remarkBase != 0 && next > subject:
 			said = true
 			i++
@@ -460,7 +543,7 @@ func (a *analysis) predicated(l *lexicon, t reasonTable, subject, next, to int, 
 			i++
 			continue
 		case p&remarkBase != 0:
-			return false
+			return 0, false
 		case sees(tok.text) && i > next && a.tokens[i-1].text == "to" && !self:
 			said = true
 			i++
@@ -469,7 +552,7 @@ func (a *analysis) predicated(l *lexicon, t reasonTable, subject, next, to int, 
 		switch part, n := t.at(a.tokens, i, to); part {
 		case reasonWaits, reasonOwes:
 			if loses {
-				return false
+				return 0, false
 			}
 			said = true
 			i += n
@@ -480,7 +563,7 @@ func (a *analysis) predicated(l *lexicon, t reasonTable, subject, next, to int, 
 			continue
 		case reasonSince:
 			if n = a.sinceTime(l, i, i+n, to); n == 0 {
-				return false
+				return 0, false
 			}
 			i += n
 			continue
@@ -493,7 +576,7 @@ func (a *analysis) predicated(l *lexicon, t reasonTable, subject, next, to int, 
 		case reasonBe, reasonTail:
 			said = said || part == reasonBe && a.complement(l, i+n, to)
 			if isAlready(tok.text) && !said && tok.text != "already" {
-				return false
+				return 0, false
 			}
 			i += n
 			continue
@@ -502,23 +585,25 @@ func (a *analysis) predicated(l *lexicon, t reasonTable, subject, next, to int, 
 		switch kind {
 		case kindFunction, kindFiller, kindCourtesy, kindEcho:
 		case kindUnknown:
-			if free > 0 || m > 1 || points || !a.opened(l, next, i) {
-				return false
+			verb := a.acts(l, i, next, subject)
+			if m > 1 || points && i == next || free > 1 || !verb && !a.opened(l, subject, next, i) {
+				return 0, false
 			}
+			said = said || verb
 			free++
 		case kindApprove:
 			if m > 1 || points {
-				return false
+				return 0, false
 			}
 		default:
-			return false
+			return 0, false
 		}
 		if i+m > to || asksMore(tok.text) || isWish(tok.text) && !isMeasure(tok.text) || a.adds(i, m) {
-			return false
+			return 0, false
 		}
 		i += m
 	}
-	return said
+	return free, said
 }
 
 // tells says whether the word at i, which has lost its accent, may as well tell
@@ -680,7 +765,7 @@ func (a *analysis) deniedBy(l *lexicon, i, to int, linked bool) int {
 		w := a.tokens[k].text
 		switch {
 		case a.remark(l, k)&remarkFree != 0:
-			if a.deniesOffer(l, k, to, linked) {
+			if a.deniesOffer(l, k, to, linked) { // mutant: comment.denial
 				return 0
 			}
 			return k + 1 - i

@@ -299,7 +299,7 @@ func guardCondition(a *analysis) bool { return a.any(kindCondition) }
 
 // guardChange: but, instead, cc, another; and "on" to an offer to turn off.
 func guardChange(a *analysis) bool {
-	if a.any(kindChange) || a.addsNext() {
+	if a.any(kindChange) || a.addsNext() { // mutant: guard.adds-next
 		return true
 	}
 	for _, pair := range opposites {
@@ -504,7 +504,7 @@ func guardThirdPerson(a *analysis) bool {
 	if strings.ContainsAny(a.own, "{}<>[]=") && !strings.Contains(a.own, "<3") && !strings.Contains(a.own, "=)") {
 		return true
 	}
-	return a.any(kindThird) || a.namedApproves()
+	return a.any(kindThird) || a.namedApproves() // mutant: guard.named-approves
 }
 
 // isNamed says whether the token is a name: nothing in the lexicon.

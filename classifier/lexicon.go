@@ -120,6 +120,7 @@ type familyBits struct {
 	tells      uint64 // somebody is told something
 	sends      uint64 // something goes to somebody
 	loses      uint64 // something is lost
+	personal   uint64 // somebody is let in, let go, or asked
 	timed      uint64 // happens at once or at its time, so that "now" changes it
 }
 
@@ -162,10 +163,11 @@ func loadLexicon() *lexicon {
 	l.loadVerbs()
 	l.bits = familyBits{
 		pay: l.familyBits("pay"), block: l.familyBits("block"),
-		tells: l.familyBits("send", "remind", "publish", "forward", "call"),
-		sends: l.familyBits("send", "pay", "forward", "publish", "invite"),
-		loses: l.familyBits("delete", "cancel", "pause", "close"),
-		timed: l.familyBits("send", "pay", "publish", "forward", "call", "run"),
+		tells:    l.familyBits("send", "remind", "publish", "forward", "call"),
+		sends:    l.familyBits("send", "pay", "forward", "publish", "invite"),
+		loses:    l.familyBits("delete", "cancel", "pause", "close"),
+		personal: l.familyBits("invite", "grant", "join", "lend", "hiring", "accept", "assign"),
+		timed:    l.familyBits("send", "pay", "publish", "forward", "call", "run"),
 	}
 	for i, lang := range languages {
 		l.loadKinds(i, lang)

@@ -236,10 +236,9 @@ func (a *analysis) findReason(l *lexicon, from, to int) (i, k, need int) {
 			}
 			starts := i == from || a.opens(i-1)
 			first, last := a.items[i].from, a.items[k-1].to
-			if need = a.reason(l, first, last, starts); need == yesNone && a.comment(l, first, last, starts) {
-				need = yesAndMore
-			}
-			if need == yesAndMore && a.linked(l, first, last) {
+			if need = a.reason(l, first, last, starts); need == yesNone {
+				need = a.comment(l, first, last, starts)
+			} else if need == yesAndMore && a.linked(l, first, last) {
 				need = yesSaid
 			}
 			if need != yesNone {
@@ -467,7 +466,16 @@ func isAlready(w string) bool {
 // or a doubt about it, also where it is said of somebody.
 func isDetail(w string) bool {
 	switch w {
-	case "kidding", "joking", "lying", "sarcastic", "ironic", "bluffing", "drunk", "stoned", "forced", "unsure", "undecided", "torn", "sceptical", "skeptical", "doubtful",
+	case "bogus", "dodgy", "sketchy", "phishy", "fishy", "shady", "dubious", "iffy", "fraudulent", "counterfeit", "phoney", "phony", "faulty", "defective", "inaccurate", "incomplete", "unfinished", "unsigned", "premature", "risky", "overpriced", "pricey", "extortionate", "steep", "ironic", "sarcasm", "mistaken", "typoed", "misleading", "outrageous", "ludicrous", "absurd", "lawsuit", "sue", "suing", "court", "bribe", "blackmail", "pressured", "coerced", "threatened", "threatening", "hostage", "gunpoint",
+		"separately", "instead", "together", "elsewhere", "abroad", "overseas", "anonymously", "privately", "secretly", "quietly", "politely", "firmly", "gently", "briefly", "partially", "partly", "temporarily", "afterwards", "beforehand", "tonight", "overnight", "weekdays", "weekend", "fortnight", "noonish", "ish", "tomorrow",
+		"french", "german", "spanish", "italian", "dutch", "english", "portuguese", "chinese", "japanese", "hindi", "arabic", "polish", "euros", "dollars", "pounds", "quid", "pence", "cents", "percent", "kilos", "grams", "litres", "liters", "metres", "inches", "feet",
+		"purple", "orange", "pink", "yellow", "grey", "gray", "brown", "navy", "beige", "silver", "golden", "cotton", "wool", "leather", "plastic", "wooden", "glass", "paperback", "hardback", "ebook", "kindle", "pdf", "word", "excel", "spreadsheet", "whatsapp", "telegram", "signal", "facebook", "instagram", "linkedin", "paypal", "venmo", "visa", "mastercard", "amex", "bitcoin", "cheque",
+		"veto", "vetoed", "object", "objected", "hesitate", "hesitated", "protest", "protested", "oppose", "warn", "warned", "advise", "advised", "suggest", "suggested", "mention", "mentioned", "claim", "claimed", "reckon", "reckoned", "reckons", "hint", "hinted", "argue", "argued",
+		"regret", "regretted", "withdraw", "withdrew", "retract", "retracted", "resign", "resigned", "relocate", "relocated", "upgrade", "upgraded", "downgrade", "downgraded", "rename", "renamed", "reschedule", "rescheduled", "double", "doubled", "triple", "tripled", "halve", "halved", "increase", "increased", "decrease", "decreased", "reduce", "reduced", "extend", "extended", "shorten", "shortened",
+		"postpone", "postponed", "delay", "delayed", "misspelled", "misspelt", "mistype", "mistyped", "overcharge", "overcharged", "undercharge", "undercharged", "quote", "quoted", "estimate", "estimated", "bill", "billed", "invoiced", "consider", "considered", "considering", "reconsider", "reconsidered", "reconsidering", "decide", "decided", "deciding", "rethink", "rethinking", "review", "reviewing", "check", "checking", "verify", "verifying",
+		"discuss", "discussing", "negotiate", "negotiated", "negotiating", "evaluate", "evaluating", "assess", "assessing", "audit", "auditing", "investigate", "investigating", "inspecting", "comparing", "researching", "talking", "chatting", "reading", "looking", "wondering", "debating", "weighing", "finalise", "finalised", "finalising", "finalize", "finalized", "finalizing", "redo", "redone", "rewrite", "rewritten", "rewriting", "rewrote", "update", "updated", "updating", "amend", "amended", "amending", "correct", "correcting",
+		"coeliacs", "celiacs", "keto", "paleo", "teetotal", "muslim", "jewish", "hindu", "sober", "autistic", "asthmatic", "epileptic", "intolerances", "sugarfree", "decaf", "spicy", "mild", "crispy", "welldone", "onions", "onion", "garlic", "mushrooms", "mushroom", "olives", "olive", "cheese", "meat", "fish", "seafood", "shellfish", "prawns", "pork", "beef", "chicken", "lamb", "eggs", "egg", "soy", "soya", "sesame", "peanut", "peanuts", "spice", "chilli", "chili", "sauce", "salt", "sugar", "beer", "wine", "champagne", "juice", "balcony", "terrace", "patio", "booth", "highchair", "crib", "cot", "pram", "buggy", "stroller", "crutches", "stairs", "lift", "ramp", "parking", "smoking", "view", "sunroof", "automatic", "manual", "diesel", "electric", "hybrid", "coupon", "coupons", "voucher", "vouchers", "discount", "promo", "code", "points", "miles",
+		"kidding", "joking", "lying", "sarcastic", "bluffing", "drunk", "stoned", "forced", "unsure", "undecided", "torn", "sceptical", "skeptical", "doubtful",
 		"doubts", "against", "opposed", "underage", "diabetic", "celiac", "coeliac", "deaf", "blind", "tall", "intolerant", "illegal", "fake", "suspicious", "wrong", "sad", "sorry",
 		"bromeando", "borracho", "borracha", "diabetico", "diabetica", "plaisante", "rigole", "ivre", "diabetique", "betrunken", "diabetiker", "brincando", "bebado", "bebada",
 		"scherzando", "ubriaco", "ubriaca", "dronken", "diabeet",
