@@ -41,25 +41,118 @@ func OnFullDisk(did string) int32 {
 	f.base, f.other = memory[codes.Tsqlite3_io_methods](base), dbFile
 	page := place(4096)
 	defer libc.Xfree(tls, page)
-	if rc := writeFile(tls, file, page, 4096, 32); rc != codes.SQLITE_OK {
+	if rc := writeLog(tls, file, page, 4096, 32); rc != codes.SQLITE_OK {
 		return rc
 	}
 	if did != "close" {
-		defer closeFile(tls, file)
+		defer closeLog(tls, file)
 	}
 	switch did {
 	case "sync":
-		return syncFile(tls, file, 0)
+		return syncLog(tls, file, 0)
 	case "read":
-		return readFile(tls, file, page, 4096, 32)
+		return readLog(tls, file, page, 4096, 32)
 	case "cut":
-		return cutFile(tls, file, 0)
+		return cutLog(tls, file, 0)
 	case "size":
-		return sizeOfFile(tls, file, page)
+		return sizeOfLog(tls, file, page)
 	case "close":
-		return closeFile(tls, file)
+		return closeLog(tls, file)
 	}
-	return writeFile(tls, file, page, 4096, 32) // elsewhere than behind what is gathered
+	return writeLog(tls, file, page, 4096, 32) // elsewhere than behind what is gathered
+}
+
+// Raw is a connection of SQLite's own to a file whose log is written by this package.
+type Raw struct {
+	tls *libc.TLS
+	db  uintptr
+}
+
+// OpenRaw opens a file, or makes it.
+func OpenRaw(path string) (*Raw, error) {
+	if err := registerLogVFS(); err != nil {
+		return nil, err
+	}
+	r := &Raw{tls: libc.NewTLS()}
+	return r, r.with(func(p uintptr) int32 {
+		name, err := libc.CString(path)
+		if err != nil {
+			return codes.SQLITE_NOMEM
+		}
+		defer libc.Xfree(r.tls, name)
+		vfs, err := libc.CString(logVFS)
+		if err != nil {
+			return codes.SQLITE_NOMEM
+		}
+		defer libc.Xfree(r.tls, vfs)
+		rc := codes.Xsqlite3_open_v2(r.tls, name, p, codes.SQLITE_OPEN_READWRITE|codes.SQLITE_OPEN_CREATE, vfs)
+		r.db = *memory[uintptr](p)
+		return rc
+	})
+}
+
+// with calls fn with a place for an address.
+func (r *Raw) with(fn func(p uintptr) int32) error {
+	p := libc.Xcalloc(r.tls, 1, 8)
+	defer libc.Xfree(r.tls, p)
+	if rc := fn(p); rc != codes.SQLITE_OK {
+		return RawError(rc)
+	}
+	return nil
+}
+
+// RawError is a result code of SQLite.
+type RawError int32
+
+func (e RawError) Error() string { return "result " + strconv.Itoa(int(e)) }
+
+// Exec runs statements.
+func (r *Raw) Exec(query string) error {
+	q, err := libc.CString(query)
+	if err != nil {
+		return err
+	}
+	defer libc.Xfree(r.tls, q)
+	if rc := codes.Xsqlite3_exec(r.tls, r.db, q, 0, 0, 0); rc != codes.SQLITE_OK {
+		return RawError(rc)
+	}
+	return nil
+}
+
+// FillDisk makes what is below the log, or below the database, take nothing until free is called.
+func (r *Raw) FillDisk(log bool) (free func(), err error) {
+	which := int32(codes.SQLITE_FCNTL_FILE_POINTER)
+	if log {
+		which = codes.SQLITE_FCNTL_JOURNAL_POINTER
+	}
+	err = r.with(func(p uintptr) int32 {
+		if rc := codes.Xsqlite3_file_control(r.tls, r.db, 0, which, p); rc != codes.SQLITE_OK {
+			return rc
+		}
+		f := logOf(*memory[uintptr](p))
+		base, methods, place := f.base, f.methods, libc.Xcalloc(r.tls, 1, codes.Tsize_t(unsafe.Sizeof(*f.base)))
+		full := memory[codes.Tsqlite3_io_methods](place)
+		*full = *base
+		full.FxWrite = address[writeFunc](func(*libc.TLS, uintptr, uintptr, int32, int64) int32 { return codes.SQLITE_FULL })
+		if f.base = full; methods.FxWrite == base.FxWrite {
+			f.methods.FxWrite = full.FxWrite
+		}
+		free = func() {
+			f.base, f.methods = base, methods
+			libc.Xfree(r.tls, place)
+		}
+		return codes.SQLITE_OK
+	})
+	return free, err
+}
+
+// Close closes the connection.
+func (r *Raw) Close() error {
+	defer r.tls.Close()
+	if rc := codes.Xsqlite3_close(r.tls, r.db); rc != codes.SQLITE_OK {
+		return RawError(rc)
+	}
+	return nil
 }
 
 // GroupSize is how many writers share one commit at most.

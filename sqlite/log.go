@@ -10,18 +10,22 @@ import (
 )
 
 // logVFS is the file system of SQLite's own that a writing connection opens its file with. It differs from the default in
-// how files are written: SQLite writes each page of a commit to its log by two system calls, some 20 to 60 for a reply, and
-// later copies it to the database by one more. Here the bytes that follow one another in a file are gathered and written
-// at once.
+// how the write-ahead log is written: SQLite writes each page of a commit by two system calls, some 20 to 60 for a reply,
+// and here the pages that follow one another in the log are gathered and written by one.
 //
-// What is gathered stands in the file before the connection syncs it, reads it, cuts it, asks for its size, closes it or
-// gives up a lock, so that nobody can tell the difference: a commit is synced before it is shown to others, and so is what
-// is copied (synchronous FULL), and until then the bytes are nobody's but the connection's own.
+// What is gathered stands in the log before the connection syncs it, reads it, cuts it, asks for its size, closes it or
+// gives up the lock of who writes, so that nobody can tell the difference: a commit is synced before it is shown to others
+// (synchronous FULL), and until then its pages are nobody's but the connection's own.
+//
+// What SQLite copies from the log to the database is not gathered: where somebody still reads the log, all are told of the
+// copy without a sync, so that nobody would hear of what the disk did not take.
 const logVFS = "countersign"
 
-// gathered is how many bytes of a file are kept at most: 31 pages of a log. SQLite's own file takes less than 128 KiB in one
-// write.
+// gathered is how many bytes are kept at most: 31 pages. SQLite's own file takes less than 128 KiB in one write.
 const gathered = 31 * (24 + 4096)
+
+// writeLock is the lock in the shared memory that a connection holds while it writes the log.
+const writeLock = 0
 
 // fileSystem is a file system in SQLite's memory: what SQLite knows of, and the one that does the work.
 type fileSystem struct {
@@ -38,20 +42,20 @@ type logFile struct {
 
 	bytes uintptr // what is gathered; 0: nothing yet
 	n     int32
-	from  int64 // where in the file it belongs
+	from  int64 // where in the log it belongs
+	lost  int32 // why pages of the transaction are not in the log; 0: all are
 }
 
 // Function types of the methods, as SQLite calls them.
 type (
-	openFunc   = func(tls *libc.TLS, vfs, name, file uintptr, flags int32, out uintptr) int32
-	closeFunc  = func(tls *libc.TLS, file uintptr) int32
-	readFunc   = func(tls *libc.TLS, file, to uintptr, n int32, at int64) int32
-	writeFunc  = func(tls *libc.TLS, file, bytes uintptr, n int32, at int64) int32
-	cutFunc    = func(tls *libc.TLS, file uintptr, size int64) int32
-	syncFunc   = func(tls *libc.TLS, file uintptr, flags int32) int32
-	sizeFunc   = func(tls *libc.TLS, file, size uintptr) int32
-	lockFunc   = func(tls *libc.TLS, file uintptr, first, n, flags int32) int32
-	unlockFunc = func(tls *libc.TLS, file uintptr, level int32) int32
+	openFunc  = func(tls *libc.TLS, vfs, name, file uintptr, flags int32, out uintptr) int32
+	closeFunc = func(tls *libc.TLS, file uintptr) int32
+	readFunc  = func(tls *libc.TLS, file, to uintptr, n int32, at int64) int32
+	writeFunc = func(tls *libc.TLS, file, bytes uintptr, n int32, at int64) int32
+	cutFunc   = func(tls *libc.TLS, file uintptr, size int64) int32
+	syncFunc  = func(tls *libc.TLS, file uintptr, flags int32) int32
+	sizeFunc  = func(tls *libc.TLS, file, size uintptr) int32
+	lockFunc  = func(tls *libc.TLS, file uintptr, first, n, flags int32) int32
 )
 
 // registerLogVFS makes logVFS known to SQLite, which keeps it until the process ends.
@@ -97,7 +101,7 @@ func logOf(file uintptr) *logFile {
 	return memory[logFile](memory[codes.Tsqlite3_file](file).FpMethods)
 }
 
-// openFile opens any file; of a database and its log some methods are replaced.
+// openFile opens any file; of a log and its database some methods are replaced.
 func openFile(tls *libc.TLS, vfs, name, file uintptr, flags int32, out uintptr) int32 {
 	base := memory[codes.Tsqlite3_vfs](memory[fileSystem](vfs).base)
 	rc := function[openFunc](base.FxOpen)(tls, memory[fileSystem](vfs).base, name, file, flags, out)
@@ -108,23 +112,28 @@ func openFile(tls *libc.TLS, vfs, name, file uintptr, flags int32, out uintptr) 
 	place := file + uintptr(behind(base.FszOsFile))
 	f := memory[logFile](place)
 	*f = logFile{methods: *memory[codes.Tsqlite3_io_methods](*methods), base: memory[codes.Tsqlite3_io_methods](*methods)}
-	m := &f.methods
-	m.FiVersion = min(m.FiVersion, 2) // later ones map the file into memory, past what is gathered
-	m.FxClose, m.FxRead, m.FxWrite = address[closeFunc](closeFile), address[readFunc](readFile), address[writeFunc](writeFile)
-	m.FxTruncate, m.FxSync, m.FxFileSize = address[cutFunc](cutFile), address[syncFunc](syncFile), address[sizeFunc](sizeOfFile)
-	m.FxUnlock, m.FxShmLock = address[unlockFunc](unlockFile), address[lockFunc](lockShared)
-	*methods = place
-	if flags&codes.SQLITE_OPEN_WAL != 0 {
-		f.other = codes.Xsqlite3_database_file_object(tls, name)
-		logOf(f.other).other = file
+	if flags&codes.SQLITE_OPEN_MAIN_DB != 0 {
+		if f.methods.FiVersion >= 2 {
+			f.methods.FxShmLock = address[lockFunc](lockShared)
+		}
+		*methods = place
+		return rc
 	}
+	f.other = codes.Xsqlite3_database_file_object(tls, name)
+	f.methods.FxClose, f.methods.FxRead, f.methods.FxWrite = address[closeFunc](closeLog), address[readFunc](readLog), address[writeFunc](writeLog)
+	f.methods.FxTruncate, f.methods.FxSync, f.methods.FxFileSize = address[cutFunc](cutLog), address[syncFunc](syncLog), address[sizeFunc](sizeOfLog)
+	*methods = place
+	logOf(f.other).other = file
 	return rc
 }
 
-// writeFile gathers bytes that follow those before them. An error says that what was gathered is not in the log, and neither
+// writeLog gathers bytes that follow those before them. An error says that what was gathered is not in the log, and neither
 // is this: the commit that it was for fails.
-func writeFile(tls *libc.TLS, file, bytes uintptr, n int32, at int64) int32 {
+func writeLog(tls *libc.TLS, file, bytes uintptr, n int32, at int64) int32 {
 	f := logOf(file)
+	if f.lost != codes.SQLITE_OK { // mutant: sqlite.log-lost-write
+		return f.lost
+	}
 	if f.n > 0 && (at != f.from+int64(f.n) || n > gathered-f.n) {
 		if rc := f.flush(tls, file); rc != codes.SQLITE_OK {
 			return rc
@@ -144,17 +153,18 @@ func writeFile(tls *libc.TLS, file, bytes uintptr, n int32, at int64) int32 {
 	return codes.SQLITE_OK
 }
 
-// flush writes what is gathered. What cannot be written is dropped: whoever hears of the error undoes the transaction.
+// flush writes what is gathered. What cannot be written is dropped, and with it the whole transaction: whoever hears of the
+// error may be a statement that read a page, which SQLite undoes alone, and the pages are those of the statements before it.
+// Until the lock is given up nothing more is written, read or synced.
 func (f *logFile) flush(tls *libc.TLS, file uintptr) int32 {
-	n := f.n
-	f.n = 0
-	if n == 0 {
-		return codes.SQLITE_OK
+	if f.n > 0 {
+		f.lost = function[writeFunc](f.base.FxWrite)(tls, file, f.bytes, f.n, f.from)
+		f.n = 0
 	}
-	return function[writeFunc](f.base.FxWrite)(tls, file, f.bytes, n, f.from)
+	return f.lost
 }
 
-func syncFile(tls *libc.TLS, file uintptr, flags int32) int32 {
+func syncLog(tls *libc.TLS, file uintptr, flags int32) int32 {
 	f := logOf(file)
 	if rc := f.flush(tls, file); rc != codes.SQLITE_OK { // mutant: sqlite.log-sync
 		return rc
@@ -162,7 +172,7 @@ func syncFile(tls *libc.TLS, file uintptr, flags int32) int32 {
 	return function[syncFunc](f.base.FxSync)(tls, file, flags)
 }
 
-func readFile(tls *libc.TLS, file, to uintptr, n int32, at int64) int32 {
+func readLog(tls *libc.TLS, file, to uintptr, n int32, at int64) int32 {
 	f := logOf(file)
 	if rc := f.flush(tls, file); rc != codes.SQLITE_OK { // mutant: sqlite.log-read
 		return rc
@@ -170,7 +180,7 @@ func readFile(tls *libc.TLS, file, to uintptr, n int32, at int64) int32 {
 	return function[readFunc](f.base.FxRead)(tls, file, to, n, at)
 }
 
-func cutFile(tls *libc.TLS, file uintptr, size int64) int32 {
+func cutLog(tls *libc.TLS, file uintptr, size int64) int32 {
 	f := logOf(file)
 	if rc := f.flush(tls, file); rc != codes.SQLITE_OK {
 		return rc
@@ -178,7 +188,7 @@ func cutFile(tls *libc.TLS, file uintptr, size int64) int32 {
 	return function[cutFunc](f.base.FxTruncate)(tls, file, size)
 }
 
-func sizeOfFile(tls *libc.TLS, file, size uintptr) int32 {
+func sizeOfLog(tls *libc.TLS, file, size uintptr) int32 {
 	f := logOf(file)
 	if rc := f.flush(tls, file); rc != codes.SQLITE_OK {
 		return rc
@@ -186,41 +196,27 @@ func sizeOfFile(tls *libc.TLS, file, size uintptr) int32 {
 	return function[sizeFunc](f.base.FxFileSize)(tls, file, size)
 }
 
-func closeFile(tls *libc.TLS, file uintptr) int32 {
+func closeLog(tls *libc.TLS, file uintptr) int32 {
 	f := logOf(file)
 	rc := f.flush(tls, file)
 	if f.bytes != 0 {
 		libc.Xfree(tls, f.bytes)
-		f.bytes = 0
 	}
-	if f.other != 0 {
-		logOf(f.other).other = 0
-	}
+	logOf(f.other).other = 0
 	if closed := function[closeFunc](f.base.FxClose)(tls, file); closed != codes.SQLITE_OK {
 		return closed
 	}
 	return rc
 }
 
-// lockShared writes what is gathered before the connection gives up a lock of the log or of its copying to the database. It
-// is left over where a transaction was undone whose pages did not fit into memory, or the copying broke off: written later it
-// would destroy what others have committed.
+// lockShared writes what is gathered before the connection lets others write the log. That is left over where a transaction
+// was undone whose pages did not fit into memory, and is nobody's: written later it would destroy what others have committed.
 func lockShared(tls *libc.TLS, file uintptr, first, n, flags int32) int32 {
 	f := logOf(file)
-	if flags&codes.SQLITE_SHM_UNLOCK != 0 { // mutant: sqlite.log-unlock
-		_ = f.flush(tls, file)
-		if f.other != 0 {
-			_ = logOf(f.other).flush(tls, f.other)
-		}
+	if f.other != 0 && first == writeLock && flags&codes.SQLITE_SHM_UNLOCK != 0 { // mutant: sqlite.log-unlock
+		log := logOf(f.other)
+		_ = log.flush(tls, f.other)
+		log.lost = codes.SQLITE_OK // mutant: sqlite.log-lost-end
 	}
 	return function[lockFunc](f.base.FxShmLock)(tls, file, first, n, flags)
-}
-
-// unlockFile does the same for a database that has no such log.
-func unlockFile(tls *libc.TLS, file uintptr, level int32) int32 {
-	f := logOf(file)
-	if rc := f.flush(tls, file); rc != codes.SQLITE_OK {
-		return rc
-	}
-	return function[unlockFunc](f.base.FxUnlock)(tls, file, level)
 }

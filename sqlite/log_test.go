@@ -2,6 +2,7 @@ package sqlite_test
 
 import (
 	"database/sql"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"testing"
@@ -73,6 +74,12 @@ func TestLog_MorePagesThanFit(t *testing.T) {
 	want(t, ours, `SELECT count(*) FROM t`, "1000")
 }
 
+// What is gathered is written where SQLite syncs, which it does at every commit only if it is told to.
+func TestLog_CommitsAreSynced(t *testing.T) {
+	ours, _ := logged(t)
+	want(t, ours, `PRAGMA synchronous`, "2")
+}
+
 // Pages of a transaction that was undone stand where others write theirs.
 func TestLog_WhatWasUndoneDestroysNothing(t *testing.T) {
 	ours, other := logged(t)
@@ -95,4 +102,73 @@ func TestLog_FullDisk(t *testing.T) {
 			t.Errorf("%s: %d, want %d", did, rc, codes.SQLITE_FULL)
 		}
 	}
+}
+
+// rawly opens a file by SQLite's own calls, with a table of a hundred rows, and as anybody else does.
+func rawly(t *testing.T) (ours *sqlite.Raw, other *sql.Conn) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "log.db")
+	ours, err := sqlite.OpenRaw(path)
+	must(t, err)
+	db, err := sql.Open("sqlite", "file:"+path)
+	must(t, err)
+	other, err = db.Conn(t.Context())
+	must(t, err)
+	t.Cleanup(func() {
+		must(t, other.Close())
+		must(t, db.Close())
+		must(t, ours.Close())
+	})
+	for _, query := range []string{
+		`PRAGMA journal_mode = WAL`, `PRAGMA synchronous = FULL`, `PRAGMA cache_size = 10`,
+		`CREATE TABLE t (n INTEGER PRIMARY KEY, v BLOB NOT NULL, u INTEGER UNIQUE)`,
+		`INSERT INTO t ` + thousand + `SELECT n, zeroblob(2000), n FROM n WHERE n <= 100`,
+		`PRAGMA wal_checkpoint(TRUNCATE)`,
+	} {
+		must(t, ours.Exec(query))
+	}
+	return ours, other
+}
+
+// A statement that finds the disk full may be undone alone, whereas the pages that could not be written are of those before
+// it. Its transaction is not committed, even where there is space again.
+func TestLog_WhatIsLostIsNotCommitted(t *testing.T) {
+	ours, other := rawly(t)
+	must(t, ours.Exec(`BEGIN IMMEDIATE; UPDATE t SET v = randomblob(2000) WHERE n <= 50; SAVEPOINT writer`))
+	free, err := ours.FillDisk(true)
+	must(t, err)
+	full := sqlite.RawError(codes.SQLITE_FULL)
+	if err := ours.Exec(`UPDATE t SET u = -u - (SELECT length(v) FROM t o WHERE o.n = t.n + 1) WHERE n <= 50`); !errors.Is(err, full) {
+		t.Fatalf("a full disk: %v, want %v", err, full)
+	}
+	free()
+	must(t, ours.Exec(`ROLLBACK TO writer; RELEASE writer`))
+	if err := ours.Exec(`COMMIT`); !errors.Is(err, full) {
+		t.Errorf("commit: %v, want %v", err, full)
+	}
+	_ = ours.Exec(`ROLLBACK`) // where the commit has not
+	must(t, ours.Exec(`UPDATE t SET v = 'there is space' WHERE n = 1`))
+	want(t, other, `PRAGMA integrity_check`, "ok")
+	want(t, other, `SELECT count(*) || ' ' || group_concat(v) FROM t WHERE v <> zeroblob(2000)`, "1 there is space")
+}
+
+// SQLite does not sync a copy that is not of the whole log, since somebody still reads there, and tells everybody of it.
+func TestLog_CopyThatTheDiskDidNotTake(t *testing.T) {
+	ours, other := rawly(t)
+	must(t, ours.Exec(`UPDATE t SET v = randomblob(2000) WHERE n = 50`))
+	run(t, other, `BEGIN`)
+	want(t, other, `SELECT count(*) FROM t WHERE v <> zeroblob(2000)`, "1")
+	must(t, ours.Exec(`UPDATE t SET u = NULL WHERE n = 1`))
+	free, err := ours.FillDisk(false)
+	must(t, err)
+	full := sqlite.RawError(codes.SQLITE_FULL)
+	if err := ours.Exec(`PRAGMA wal_checkpoint(PASSIVE)`); !errors.Is(err, full) {
+		t.Errorf("copy: %v, want %v", err, full)
+	}
+	free()
+	run(t, other, `COMMIT`)
+	must(t, ours.Exec(`PRAGMA wal_checkpoint(TRUNCATE)`))
+	run(t, other, `PRAGMA shrink_memory`)
+	want(t, other, `PRAGMA integrity_check`, "ok")
+	want(t, other, `SELECT count(*) FROM t WHERE v <> zeroblob(2000)`, "1")
 }
