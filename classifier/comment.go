@@ -38,7 +38,7 @@ type topicWords = wordMap[uint64]
 const topicShift = 32
 
 func (l *lexicon) loadComments() {
-	l.remarks = newWordMap[uint64](1 << 13)
+	l.remarks = newWordMap[uint64](1 << 14)
 	section := ""
 	for _, line := range lines("comments") {
 		if strings.HasPrefix(line, "[") {

@@ -145,10 +145,10 @@ func Load() { words() }
 func loadLexicon() *lexicon {
 	l := &lexicon{
 		tables:   make([]table, len(languages)),
-		known:    newWordMap[uint16](1 << 14),
-		own:      newWordMap[uint16](1 << 14),
+		known:    newWordMap[uint16](1 << 15),
+		own:      newWordMap[uint16](1 << 15),
 		cjk:      &cjkSet{words: newWordMap[struct{}](0)},
-		verbs:    newWordMap[uint64](1 << 14),
+		verbs:    newWordMap[uint64](1 << 15),
 		nouns:    newWordMap[nounSet](1 << 12),
 		special:  newWordMap[nounSet](0),
 		families: map[string]int{},
@@ -157,7 +157,7 @@ func loadLexicon() *lexicon {
 		same:     map[string]string{},
 	}
 	for i := range l.tables {
-		l.tables[i] = table{words: newWordMap[entry](1 << 11), phrases: map[string][]phrase{},
+		l.tables[i] = table{words: newWordMap[entry](1 << 12), phrases: map[string][]phrase{},
 			clitics: languages[i] == "es" || languages[i] == "it" || languages[i] == "pt"}
 	}
 	l.loadVerbs()
@@ -238,8 +238,21 @@ func entries(line string) []string {
 	return out
 }
 
+// isPlainWords says whether an entry is of small letters and spaces alone.
+func isPlainWords(e string) bool {
+	for i := 0; i < len(e); i++ {
+		if c := e[i]; c != ' ' && (c < 'a' || c > 'z') {
+			return false
+		}
+	}
+	return true
+}
+
 // split gives the words of an entry as a reply would be split.
 func (l *lexicon) split(e string) []string {
+	if isPlainWords(e) {
+		return strings.Fields(e) // most are, and need no folding
+	}
 	f := fold(e)
 	if strings.IndexFunc(f, func(r rune) bool { return !isCJK(r) }) < 0 {
 		l.cjk.add(f)
