@@ -231,8 +231,8 @@ func analyse(p Prepared, offers []Label) *analysis {
 		// In longer texts it must have a word that English has not: "please do
 		// so" is not Portuguese.
 		better := unknown < 0 || u < unknown || u == unknown && c > cues && (len(a.tokens) < 3 || a.ownWords(l, lang))
-		if !better && u == unknown && c == 0 && cues == 0 && !a.consent() {
-			// "vas y" is small words in one language and a yes in another.
+		if !better && u == unknown && c == 0 && cues == 0 && !a.consent() && !a.acknowledges() { // mutant: analysis.acknowledges
+			// "vas y" is small words in one language and a yes in another; "done" says something in both.
 			before := a.items
 			a.items = items
 			better = a.consent()
@@ -256,6 +256,16 @@ func analyse(p Prepared, offers []Label) *analysis {
 	}
 	a.giveReasons(l)
 	return a
+}
+
+// acknowledges says whether the text is what people say to show that they have seen something, and nothing besides.
+func (a *analysis) acknowledges() bool {
+	for _, it := range a.items {
+		if it.kind != kindAck {
+			return false
+		}
+	}
+	return len(a.items) > 0
 }
 
 // longestName is how long a word with a capital may be and still be taken for a

@@ -359,6 +359,13 @@ func guardAmount(a *analysis) bool {
 			if loses || a.hasCount() {
 				return true
 			}
+		case "aur", "और":
+			// Hindi: "and", and behind a number "more".
+			for k := i - 1; k >= max(0, i-2); k-- {
+				if a.tokens[k].kind == numberToken || words().numbers[a.tokens[k].text] != "" { // mutant: guards.more
+					return true
+				}
+			}
 		case "everything", "entire", "whole", "every":
 			if loses && !a.label.has(a.tokens[i].text) && i > 0 && !a.tokens[i].start {
 				return true
@@ -430,10 +437,17 @@ func guardRedirect(a *analysis) bool {
 				return true
 			}
 		case "me", "us", "myself", "you":
-			if !sends || a.label.has(w) {
+			if a.label.has(w) {
 				continue
 			}
-			if prev == "to" && (i < 2 || !a.approvesAt(i-2)) {
+			to := prev == "to" && (i < 2 || !a.approvesAt(i-2))
+			if to && w != "you" && a.label.has("to") && a.any(kindVerb) { // mutant: guards.to-me
+				return true // "assign to me" what was to be assigned to Marek
+			}
+			if !sends {
+				continue
+			}
+			if to {
 				return true
 			}
 			if w != "you" && a.verbEndsAt(i-1) {

@@ -1,6 +1,7 @@
 package classifier
 
 import (
+	"cmp"
 	"embed"
 	"path"
 	"slices"
@@ -181,8 +182,7 @@ func loadLexicon() *lexicon {
 	}
 	for i := range l.tables {
 		for first, ps := range l.tables[i].phrases {
-			slices.SortStableFunc(ps, func(a, b phrase) int { return len(b.rest) - len(a.rest) })
-			l.tables[i].phrases[first] = ps
+			l.tables[i].phrases[first] = longestFirst(ps)
 		}
 	}
 	l.loadNouns()
@@ -238,10 +238,25 @@ func entries(line string) []string {
 	return out
 }
 
-// isPlainWords says whether an entry is of small letters and spaces alone.
+// isPlainWords says whether an entry is of spaces and small letters alone, Latin or Devanagari, that are folded already.
 func isPlainWords(e string) bool {
-	for i := 0; i < len(e); i++ {
-		if c := e[i]; c != ' ' && (c < 'a' || c > 'z') {
+	for _, r := range e {
+		switch {
+		case r == ' ', r >= 'a' && r <= 'z':
+		case r >= 0x0900 && r <= 0x094D && r != 0x0929 && r != 0x0931 && r != 0x0934 && r != 0x093C:
+		default:
+			return false
+		}
+	}
+	return true
+}
+
+// isPlainCJK says whether an entry is of Han letters and kana alone that are folded already.
+func isPlainCJK(e string) bool {
+	for _, r := range e {
+		switch {
+		case r >= 0x4E00 && r <= 0x9FFF, r >= 0x3041 && r <= 0x3096, r >= 0x30A1 && r <= 0x30FA, r == 'ー':
+		default:
 			return false
 		}
 	}
@@ -253,7 +268,10 @@ func (l *lexicon) split(e string) []string {
 	if isPlainWords(e) {
 		return strings.Fields(e) // most are, and need no folding
 	}
-	f := fold(e)
+	f := e
+	if !isPlainCJK(e) {
+		f = fold(e)
+	}
 	if strings.IndexFunc(f, func(r rune) bool { return !isCJK(r) }) < 0 {
 		l.cjk.add(f)
 		return []string{f}
@@ -275,19 +293,26 @@ func (l *lexicon) put(lang int, e string, add entry) (words []string) {
 	if len(ws) == 1 {
 		t.words.open[ws[0]] = merged(t.words.open[ws[0]], add)
 	} else {
-		ps := t.phrases[ws[0]]
-		i := slices.IndexFunc(ps, func(p phrase) bool { return slices.Equal(p.rest, ws[1:]) })
-		if i < 0 {
-			ps = append(ps, phrase{rest: ws[1:]})
-			i = len(ps) - 1
-		}
-		ps[i].entry = merged(ps[i].entry, add)
-		t.phrases[ws[0]] = ps
+		t.phrases[ws[0]] = append(t.phrases[ws[0]], phrase{rest: ws[1:], entry: add})
 	}
 	for _, w := range ws {
 		l.known.open[w] |= 1 << lang
 	}
 	return ws
+}
+
+// longestFirst sorts phrases with the same first word, and makes one of those that are the same.
+func longestFirst(ps []phrase) []phrase {
+	slices.SortFunc(ps, func(a, b phrase) int { return cmp.Or(len(b.rest)-len(a.rest), slices.Compare(a.rest, b.rest)) })
+	out := ps[:0]
+	for _, p := range ps {
+		if n := len(out) - 1; n >= 0 && slices.Equal(out[n].rest, p.rest) {
+			out[n].entry = merged(out[n].entry, p.entry)
+			continue
+		}
+		out = append(out, p)
+	}
+	return slices.Clip(out)
 }
 
 func merged(a, b entry) entry {

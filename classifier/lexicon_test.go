@@ -140,3 +140,17 @@ type fixedReader struct{ r Reading }
 
 func (f fixedReader) Read(context.Context, Input) (Reading, error) { return f.r, nil }
 func (fixedReader) Fingerprint() string                            { return "fixed" }
+
+// An entry that is not folded, since it is taken to be folded already, is split as any other would be.
+func TestPlainEntriesAreFolded(t *testing.T) {
+	for r := rune(' '); r < 0xA000; r++ {
+		if e := "a" + string(r); isPlainWords(e) {
+			if toks, _ := tokenize(nil, fold(e), maxTokens, words().cjk); fold(e) != e || len(toks) != 1 {
+				t.Errorf("%U counts as folded", r)
+			}
+		}
+		if e := string(r); isPlainCJK(e) && (fold(e) != e || !isCJK(r)) {
+			t.Errorf("%U counts as folded", r)
+		}
+	}
+}

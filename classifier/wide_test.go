@@ -1,11 +1,25 @@
 package classifier
 
-import "testing"
+import (
+	"slices"
+	"strings"
+	"testing"
+)
 
 // Sentences made of the words that slang, courtesies and reasons brought into
 // the lexicon, which must not be acted on even by a reader that says yes to all.
 func TestWideWordsCarryNoConsent(t *testing.T) {
 	for _, c := range []struct{ label, text string }{
+		{"send email to Dana", "im ok"},
+		{"send email to Dana", "done"},
+		{"assign issue 12 to Marek", "assign to me"},
+		{"assign issue 12 to Marek", "assign it to me"},
+		{"assign issue 12 to Marek", "yes assign to us"},
+		{"hand over shift to Ola", "hand it over to me"},
+		{"renew milk order of 1 litre", "1 लीटर और बढ़ा दो"},
+		{"renew milk order of 1 litre", "1 litre aur badha do"},
+		{"renew milk order of 1 litre", "haan 1 litre kam kar do"},
+		{"renew milk order of 1 litre", "ha badha dena"},
 		{"send email to Dana", "ta"},
 		{"send email to Dana", "ta love"},
 		{"send email to Dana", "s"},
@@ -124,6 +138,31 @@ func TestWideWordsBesideAYes(t *testing.T) {
 		}
 		if v := adversary(t, c.held, c.label); v.Confirms(ActThreshold) {
 			t.Errorf("%q to %q passes", c.held, c.label)
+		}
+	}
+}
+
+// What says in its own language that something was seen, is wanted otherwise or not at all, says so in every other.
+func TestNoEntryPassesThatIsNoYes(t *testing.T) {
+	lowers := []kind{kindAck, kindNegation, kindStop, kindHedge, kindCondition, kindChange, kindQuestion, kindThird, kindIdiom}
+	for _, lang := range languages {
+		var in kind
+		for _, line := range lines(lang) {
+			if strings.HasPrefix(line, "[") {
+				in = kind(slices.Index(kindNames[:], strings.Trim(line, "[]"))) //nolint:gosec // an index of a small array
+				continue
+			}
+			if !slices.Contains(lowers, in) {
+				continue
+			}
+			for _, e := range entries(line) {
+				if l := words(); len(strings.Fields(e)) == 1 && l.verbs.at(e) != 0 {
+					continue // is also what the action is called
+				}
+				if v := adversary(t, e, "send email to Dana"); v.Confirms(ActThreshold) {
+					t.Errorf("%s, %s: %q passes", lang, in, e)
+				}
+			}
 		}
 	}
 }
