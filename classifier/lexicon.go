@@ -146,10 +146,10 @@ func Load() { words() }
 func loadLexicon() *lexicon {
 	l := &lexicon{
 		tables:   make([]table, len(languages)),
-		known:    newWordMap[uint16](1 << 15),
+		known:    newWordMap[uint16](1 << 16),
 		own:      newWordMap[uint16](1 << 15),
 		cjk:      &cjkSet{words: newWordMap[struct{}](0)},
-		verbs:    newWordMap[uint64](1 << 15),
+		verbs:    newWordMap[uint64](1 << 16),
 		nouns:    newWordMap[nounSet](1 << 12),
 		special:  newWordMap[nounSet](0),
 		families: map[string]int{},
@@ -161,7 +161,8 @@ func loadLexicon() *lexicon {
 		l.tables[i] = table{words: newWordMap[entry](1 << 12), phrases: map[string][]phrase{},
 			clitics: languages[i] == "es" || languages[i] == "it" || languages[i] == "pt"}
 	}
-	l.loadVerbs()
+	ahead := readAhead("verbs", languages[:]...)
+	l.loadVerbs(<-ahead["verbs"])
 	l.bits = familyBits{
 		pay: l.familyBits("pay"), block: l.familyBits("block"),
 		tells:    l.familyBits("send", "remind", "publish", "forward", "call"),
@@ -171,14 +172,15 @@ func loadLexicon() *lexicon {
 		timed:    l.familyBits("send", "pay", "publish", "forward", "call", "run"),
 	}
 	for i, lang := range languages {
-		l.loadKinds(i, lang)
+		l.loadKinds(i, <-ahead[lang])
 	}
 	for w, in := range l.known.open {
 		l.own.open[w] = in
 	}
 	l.inflectPraise()
+	common := readSections("common")
 	for i := range languages {
-		l.loadKinds(i, "common")
+		l.loadKinds(i, common)
 	}
 	for i := range l.tables {
 		for first, ps := range l.tables[i].phrases {
@@ -198,17 +200,15 @@ func loadLexicon() *lexicon {
 
 // close makes the maps of words small, when all of the lexicon is read.
 func (l *lexicon) close() {
+	maps := []interface{ close() }{&l.known, &l.own, &l.cjk.words, &l.verbs, &l.nouns, &l.special, &l.remarks, &l.topics}
 	for i := range l.tables {
-		l.tables[i].words.close()
+		maps = append(maps, &l.tables[i].words)
 	}
-	l.known.close()
-	l.own.close()
-	l.cjk.words.close()
-	l.verbs.close()
-	l.nouns.close()
-	l.special.close()
-	l.remarks.close()
-	l.topics.close()
+	var wg sync.WaitGroup
+	for _, m := range maps {
+		wg.Go(m.close)
+	}
+	wg.Wait()
 }
 
 // lines gives the lines of a lexicon file without comments; files are ours, so
@@ -234,6 +234,64 @@ func entries(line string) []string {
 		if e = strings.TrimSpace(e); e != "" {
 			out = append(out, e)
 		}
+	}
+	return out
+}
+
+// section is a part of a lexicon file, and the lists below its name.
+type section struct {
+	name  string
+	lists []list
+}
+
+// list is one line: of the language before the colon, where there is one.
+type list struct {
+	lang    string
+	entries []listed
+}
+
+// listed is an entry; words are what it is split into, nil where that takes more than its spaces.
+type listed struct {
+	text  string
+	words []string
+}
+
+// readAhead reads files while what was read before goes into the lexicon.
+func readAhead(first string, others ...string) map[string]<-chan []section {
+	out := map[string]<-chan []section{}
+	for _, name := range append([]string{first}, others...) {
+		c := make(chan []section, 1)
+		out[name] = c
+		go func() { c <- readSections(name) }()
+	}
+	return out
+}
+
+// readSections reads a file of sections. It is half of the work of loading one.
+func readSections(name string) []section {
+	var out []section
+	for _, line := range lines(name) {
+		if strings.HasPrefix(line, "[") {
+			out = append(out, section{name: strings.Trim(line, "[]")})
+			continue
+		}
+		if len(out) == 0 {
+			panic("classifier: lexicon " + name + " begins without a section")
+		}
+		lang, rest, of := strings.Cut(line, ":")
+		if !of {
+			lang, rest = "", line
+		}
+		read := list{lang: lang}
+		for _, e := range entries(rest) {
+			l := listed{text: e}
+			if isPlainWords(e) {
+				l.words = strings.Fields(e) // most are, and need no folding
+			}
+			read.entries = append(read.entries, l)
+		}
+		s := &out[len(out)-1]
+		s.lists = append(s.lists, read)
 	}
 	return out
 }
@@ -284,8 +342,11 @@ func (l *lexicon) split(e string) []string {
 	return out
 }
 
-func (l *lexicon) put(lang int, e string, add entry) (words []string) {
-	ws := l.split(e)
+func (l *lexicon) put(lang int, e listed, add entry) (words []string) {
+	ws := e.words
+	if ws == nil {
+		ws = l.split(e.text)
+	}
 	if len(ws) == 0 {
 		return nil
 	}
@@ -319,19 +380,16 @@ func merged(a, b entry) entry {
 	return entry{kind: max(a.kind, b.kind), verbs: a.verbs | b.verbs}
 }
 
-func (l *lexicon) loadKinds(lang int, name string) {
-	k := kindUnknown
-	for _, line := range lines(name) {
-		if strings.HasPrefix(line, "[") {
-			i := slices.Index(kindNames[:], strings.Trim(line, "[]"))
-			if i <= 0 {
-				panic("classifier: lexicon " + name + " has a section " + line)
-			}
-			k = kind(i)
-			continue
+func (l *lexicon) loadKinds(lang int, all []section) {
+	for _, s := range all {
+		i := slices.Index(kindNames[:], s.name)
+		if i <= 0 {
+			panic("classifier: lexicon " + languages[lang] + " has a section " + s.name)
 		}
-		for _, e := range entries(line) {
-			l.put(lang, e, entry{kind: k})
+		for _, list := range s.lists {
+			for _, e := range list.entries {
+				l.put(lang, e, entry{kind: kind(i)})
+			}
 		}
 	}
 }
@@ -360,30 +418,31 @@ func (l *lexicon) inflectPraise() {
 	}
 }
 
-func (l *lexicon) loadVerbs() {
-	family := 0
-	for _, line := range lines("verbs") {
-		if strings.HasPrefix(line, "[") {
-			family = len(l.families)
-			l.families[strings.Trim(line, "[]")] = family
-			continue
+func (l *lexicon) loadVerbs(all []section) {
+	for _, s := range all {
+		family := len(l.families)
+		l.families[s.name] = family
+		put := func(lang int, e listed) {
+			key := strings.Join(l.put(lang, e, entry{verbs: 1 << family}), " ")
+			l.verbs.open[key] |= 1 << family
 		}
-		lang, list, _ := strings.Cut(line, ":")
-		i := slices.Index(languages[:], lang)
-		if i < 0 {
-			panic("classifier: verbs has a language " + lang)
-		}
-		for _, e := range entries(list) {
-			forms := []string{e}
-			if verb, regular := strings.CutPrefix(e, "~"); regular {
-				forms = inflections(lang, fold(verb))
-				if lang == "pt" {
+		for _, list := range s.lists {
+			i := slices.Index(languages[:], list.lang)
+			if i < 0 {
+				panic("classifier: verbs has a language " + list.lang)
+			}
+			for _, e := range list.entries {
+				verb, regular := strings.CutPrefix(e.text, "~")
+				if !regular {
+					put(i, e)
+					continue
+				}
+				for _, f := range inflections(list.lang, fold(verb)) {
+					put(i, listed{text: f})
+				}
+				if list.lang == "pt" {
 					l.did(i, fold(verb))
 				}
-			}
-			for _, f := range forms {
-				key := strings.Join(l.put(i, f, entry{verbs: 1 << family}), " ")
-				l.verbs.open[key] |= 1 << family
 			}
 		}
 	}
@@ -392,7 +451,7 @@ func (l *lexicon) loadVerbs() {
 // did puts the past of "I" of a Portuguese verb: it says that it has happened.
 func (l *lexicon) did(lang int, verb string) {
 	if s, ok := strings.CutSuffix(verb, "ar"); ok {
-		l.put(lang, soft(s, "c", "qu", "g", "gu")+"ei", entry{kind: kindStop})
+		l.put(lang, listed{text: soft(s, "c", "qu", "g", "gu") + "ei"}, entry{kind: kindStop})
 	}
 }
 
