@@ -469,7 +469,7 @@ func (a *analysis) classify(l *lexicon, t *table, i int) (kind, int) {
 		if e.kind == kindStop && n == 1 && tok.text == "ya" && i > 0 && !tok.start && (t.words.at(a.tokens[i-1].text).verbs|t.withoutClitic(a.tokens[i-1].text).verbs)&label.verbs != 0 {
 			return kindFiller, 1 // Spanish "pay it already"; "ya lo pagué" is another entry
 		}
-		if tok.text == "maar" && n == 1 && (a.particle(t, i) || a.told(t, i)) {
+		if tok.text == "maar" && n == 1 && (a.told(t, i) || a.particle(t, i) && i > 0 && !t.words.at(a.tokens[i-1].text).kind.agrees()) {
 			return kindFiller, 1
 		}
 		return e.kind, n

@@ -97,7 +97,7 @@ func (a *analysis) remark(l *lexicon, i int) remarkPart {
 // comment says how plain a yes must be beside the tokens from up to to, where
 // they are a comment: sentences that small joining words hold together.
 func (a *analysis) comment(l *lexicon, from, to int, starts bool) (need int) {
-	linked, about, strange := a.linked(l, from, to), a.about(l, from, to), 0
+	about, strange := a.about(l, from, to), 0
 	for i := from; i < to; {
 		k := i + 1
 		for k < to && !a.joins(k, to) {
@@ -111,10 +111,7 @@ func (a *analysis) comment(l *lexicon, from, to int, starts bool) (need int) {
 			i++ // the joining word
 		}
 	}
-	if linked && strange == 0 { // mutant: comment.same-matter
-		return yesSaid
-	}
-	return yesAndMore
+	return yesAndMore // "yes, I'm freezing" may mean anything beside an offer to turn the heating off
 }
 
 // maxStrange is how many words of no list a comment may hold.
@@ -144,30 +141,6 @@ func (a *analysis) about(l *lexicon, from, to int) bool {
 		said |= l.topics.at(a.tokens[i].text) >> topicShift
 	}
 	return label&said&(1<<topicShift-1) != 0
-}
-
-// linked says whether the words are about what the label is about: then a plain
-// "yes" is enough beside them. Any other comment could answer somebody else.
-func (a *analysis) linked(l *lexicon, from, to int) bool {
-	if a.about(l, from, to) {
-		return true
-	}
-	personal := a.label.verbs&l.bits.personal != 0
-	for i := from; i < to; i++ {
-		w := a.tokens[i].text
-		switch w {
-		case "cant", "couldnt", "cannot":
-			return true // what would be without it
-		case "he", "she", "hes", "shes", "hed", "shed", "his", "her", "him":
-			if personal {
-				return true // who else is it about?
-			}
-		}
-		if len(w) > 3 && a.label.echoes(w) && !l.nouns.at(w).empty() {
-			return true
-		}
-	}
-	return false
 }
 
 // sentence says whether the tokens from up to to say something of a subject in

@@ -11,19 +11,13 @@ func TestComments_StandBesideAYes(t *testing.T) {
 	for label, texts := range map[string][]string{
 		"send the contract to Ines": {
 			"go ahead, my lawyer looked it over", "send it, the numbers were fine", "approved, our accountant is happy with the figures",
-			"send it please, the poor man has waited long enough", "go on then, I have been up all night with the baby", "send it, I look like a scarecrow anyway", "yes, our solicitor looked it over",
-			"sí, ya lo revisó la contadora", "oui, la compta a vérifié", "ja, die Buchhaltung hat drübergeschaut", "sim, a contadora já conferiu", "sì, la commercialista ha controllato", "ja, de boekhouder heeft ernaar gekeken",
+			"send it please, the poor man has waited long enough", "go on then, I have been up all night with the baby", "send it, I look like a scarecrow anyway",
 			"发吧，会计看过了", "送って、経理も確認済み",
 		},
-		"report Ava absent from school": {
-			"yes she can't stop coughing", "yes poor thing has a temperature of 38.5", "yes her throat is really sore", "ja, sie hat 39 Fieber",
-			"sim, passou a noite tossindo", "sì, ha tossito tutta la notte", "ja, ze heeft de hele nacht gehoest",
-		},
 		"cancel gym membership":           {"yes cancel, my knee is shot", "yes please, it's costing me a fortune", "ja kündigen, ich geh nie hin", "取消吧，从来不去", "解約で、膝が痛くて"},
-		"block number 0800 555 0142":      {"yes they've rung me six times today", "yes it's driving me up the wall", "yes please they won't leave me alone"},
-		"invite Marcus to the party":      {"yes he's worked so hard", "of course, he's been a star"},
-		"roll back release 12":            {"yes it's completely stuck", "volta logo, caiu tudo", "快回滚，全挂了", "早く戻して、全部落ちてる"},
-		"pay the electrician, 240":        {"pay the man, he's a star", "yes he did a lovely job", "ja, der hat super gearbeitet"},
+		"block number 0800 555 0142":      {"yes please they won't leave me alone"},
+		"roll back release 12":            {"volta logo, caiu tudo", "快回滚，全挂了", "早く戻して、全部落ちてる"},
+		"pay the electrician, 240":        {"pay the man, he's a star"},
 		"set bedtime lights for 19:30":    {"half seven is bang on, yes", "7.30 yes"},
 		"rebook flight to Rome for 2 May": {"yes rebook me for the second of may"},
 		"move review to 10:00":            {"yep moveit", "yes it can be moved"},
@@ -79,18 +73,26 @@ func TestComments_NeighboursAreHeld(t *testing.T) {
 	}
 }
 
-// A plain "yes" is enough only beside a comment about what was offered.
-func TestComments_PlainYesNeedsTheSameMatter(t *testing.T) {
-	for _, c := range []struct{ passes, held string }{
-		{"order cat litter, 2 bags", "send the contract to Ines"},
-		{"buy paper", "invite Marcus to the party"},
+// A plain "yes" is not enough beside a comment, whatever that is about: "yes, I'm freezing" does not turn the heating off.
+func TestComments_APlainYesIsNotEnough(t *testing.T) {
+	for label, texts := range map[string][]string{
+		"send the contract to Ines": {
+			"yes, our solicitor looked it over", "sí, ya lo revisó la contadora", "oui, la compta a vérifié", "ja, die Buchhaltung hat drübergeschaut", "sim, a contadora já conferiu",
+			"sì, la commercialista ha controllato", "ja, de boekhouder heeft ernaar gekeken",
+		},
+		"report Ava absent from school": {"yes she can't stop coughing", "yes her throat is really sore", "ja, ze heeft de hele nacht gehoest"},
+		"block number 0800 555 0142":    {"yes it's driving me up the wall", "yes he's lovely"},
+		"turn off the heating":          {"yes I'm freezing", "yes the baby is cold", "yes it's baltic"},
+		"cancel the plumber":            {"yes it's still leaking", "yes the pipe burst"},
+		"deploy the release":            {"yes the build failed", "yes prod is down", "yes it broke checkout"},
+		"pay the invoice from Acme":     {"yes they did a terrible job", "yes it's a joke", "yes he did a lovely job"},
+		"order cat litter, 2 bags":      {"yes we're nearly out"},
+		"invite Marcus to the party":    {"yes he's worked so hard", "of course, he's been a star"},
 	} {
-		const text = "yes we're nearly out"
-		if v := adversary(t, text, c.passes); !v.Confirms(ActThreshold) {
-			t.Errorf("%q to %q is held back by %v", text, c.passes, v.Guards)
-		}
-		if v := adversary(t, "yes the tank is bone dry", c.held); v.Confirms(ActThreshold) {
-			t.Errorf("a yes about another matter to %q acts", c.held)
+		for _, text := range texts {
+			if v := adversary(t, text, label); v.Confirms(ActThreshold) {
+				t.Errorf("%q to %q acts", text, label)
+			}
 		}
 	}
 }

@@ -355,6 +355,14 @@ func guardAmount(a *analysis) bool {
 	loses := a.loses()
 	for i := range a.tokens {
 		switch a.tokens[i].text {
+		case "part", "partly", "euros", "dollars", "pounds", "bucks", "rupees", "yen", "instalments", "installments":
+			if !a.label.echoes(a.tokens[i].text) {
+				return true // "yes part", "yes in euros"
+			}
+		case "by":
+			if it := a.itemAt(i); it.to == it.from+1 && i+1 < len(a.tokens) && !a.label.echoes(a.tokens[i+1].text) {
+				return true // "yes by bus"
+			}
 		case "some":
 			if loses || a.hasCount() {
 				return true
@@ -569,8 +577,14 @@ func guardKeep(a *analysis) bool {
 	if a.any(kindKeep) || a.accepts() {
 		return true
 	}
+	if a.label.declines() && !a.plainly() { // mutant: guards.declines
+		return true
+	}
 	if !a.loses() {
 		return false
+	}
+	if !a.any(kindVerb) && a.needs() { // mutant: guards.needs
+		return true
 	}
 	for n, it := range a.items {
 		if it.kind == kindApprove && a.likes(it) && !a.any(kindVerb) {
@@ -625,13 +639,77 @@ func (a *analysis) sets(it item) bool {
 }
 
 // accepts says whether the text takes what the label turns down, and turns nothing down itself.
-func (a *analysis) accepts() bool {
-	if len(a.label.tokens) == 0 {
-		return false
+// declines says whether the offer is to say no to somebody.
+func (f *labelFacts) declines() bool {
+	for i := range f.tokens {
+		next := ""
+		if i+1 < len(f.tokens) {
+			next = f.tokens[i+1].text
+		}
+		switch f.tokens[i].text {
+		case "decline", "reject", "refuse", "deny", "dismiss", "regrets", "absagen", "ablehnen", "rechazar", "declinar", "decliner", "refuser", "recusar", "rifiutare", "afslaan", "afwijzen",
+			"断る", "拒绝", "谢绝":
+			return true
+		case "turn":
+			if next == "down" {
+				return true
+			}
+		case "say", "rsvp", "reply", "vote":
+			if next == "no" {
+				return true
+			}
+		}
 	}
-	switch a.label.tokens[0].text {
-	case "decline", "reject", "refuse", "deny", "dismiss", "ignore":
-	default:
+	return false
+}
+
+// plainly says whether the yes is of words alone that can be to nothing but the question, or repeats what is to be done: beside
+// an offer to decline something gladness and praise may be for what would be declined.
+func (a *analysis) plainly() bool {
+	if a.any(kindVerb) {
+		return true
+	}
+	for _, it := range a.items {
+		switch it.kind {
+		case kindCourtesy, kindAck, kindEcho:
+			continue
+		case kindAssent, kindGo, kindFiller, kindFunction:
+		default:
+			return false
+		}
+		for i := it.from; i < it.to; i++ {
+			switch a.tokens[i].text {
+			case "yes", "yep", "yup", "yeah", "yea", "y", "ya", "aye", "ok", "okay", "oki", "okey", "sure", "confirm", "confirmed", "correct", "right", "do", "it", "that", "go", "ahead", "please", "just", "now", "then", "i", "him", "her", "them", "thanks", "so", "oh", "well", "mate", "for", "me",
+				"proceed", "si", "sip", "dale", "vale", "claro", "hazlo", "oui", "ouais", "daccord", "d", "accord", "vas", "ja", "jo", "jep", "jawohl", "klar", "mach", "doe", "maar", "das",
+				"es", "sim", "pode", "isso", "certo", "va", "bene", "prima", "is", "goed", "akkoord", "haan", "ha", "ji", "han", "theek", "hai", "kar", "karo",
+				"हाँ", "हां", "जी", "ठीक", "है", "कर", "करो", "दो", "好", "好的", "是", "是的", "行", "可以", "嗯", "对", "はい", "うん", "お願いします", "お願い", "了解":
+			default:
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// needs says whether somebody is said to need, or to use, what would go.
+func (a *analysis) needs() bool {
+	for _, it := range a.items {
+		if it.kind == kindLoss || it.kind == kindNegation {
+			continue
+		}
+		for i := it.from; i < it.to; i++ {
+			switch a.tokens[i].text {
+			case "need", "needs", "needed", "use", "uses", "using", "worth", "love", "necesito", "necesitamos", "uso", "preciso", "precisamos", "besoin", "bisogno", "brauch", "brauche",
+				"brauchen", "nodig", "zaroori", "zaruri", "jaroori", "जरूरी", "ज़रूरी", "需要", "在用", "必要":
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func (a *analysis) accepts() bool {
+	if !a.label.declines() && (len(a.label.tokens) == 0 || a.label.tokens[0].text != "ignore") {
 		return false
 	}
 	for i := range a.tokens {
@@ -639,7 +717,7 @@ func (a *analysis) accepts() bool {
 		case "accept", "accepted", "accepting", "approve", "approved", "attend", "attending", "aceptar", "acepto", "acepta", "aceptado", "accepte", "accepter",
 			"accetta", "accetto", "accettato", "akzeptieren", "akzeptiert", "annehmen", "zusagen", "aceito", "aceita", "aceitar", "accepteer", "accepteren",
 			"接受", "同意", "批准", "承認", "参加", "स्वीकार", "manzoor":
-			return !a.any(kindVerb)
+			return !a.label.has(a.tokens[i].text)
 		}
 	}
 	return false
@@ -845,7 +923,56 @@ func guardConsent(a *analysis) bool {
 			return true
 		}
 	}
-	return !a.consent() || a.picksOne()
+	return !a.consent() || a.picksOne() || a.dangles() || a.pointsAtSomebody()
+}
+
+// dangles says whether the text breaks off: "yes my", "ja maar", "sí y".
+func (a *analysis) dangles() bool {
+	if len(a.items) < 2 {
+		return false
+	}
+	if last := a.items[len(a.items)-1]; last.kind != kindFunction && last.kind != kindFiller {
+		return false
+	}
+	switch a.tokens[len(a.tokens)-1].text {
+	case "i", "my", "the", "for", "by", "as", "to", "from", "of", "with", "and", "or", "im", "its", "theyre", "your", "our", "their", "because",
+		"en", "een", "met", "van", "naar", "ik", "mijn",
+		"und", "aber", "ein", "eine", "fur", "von", "ich", "mein", "dass",
+		"y", "o", "un", "una", "con", "para", "de", "que", "mi", "por", "yo",
+		"et", "ou", "une", "avec", "pour", "mon", "ma", "je",
+		"um", "uma", "com", "pra", "meu", "eu",
+		"che", "per", "di", "mio", "io",
+		"aur", "ke", "ka", "main", "tum", "aap", "और", "के", "का", "मैं", "तुम", "आप":
+		return true
+	}
+	return false
+}
+
+// pointsAtSomebody says whether a person is pointed at beside a yes, and nothing that is to be done: "yes her", "ja mit ihr".
+func (a *analysis) pointsAtSomebody() bool {
+	if a.any(kindVerb) || a.any(kindGo) {
+		return false
+	}
+	for _, it := range a.items {
+		if it.kind != kindFunction && it.kind != kindFiller && it.kind != kindEcho {
+			continue
+		}
+		for i := it.from; i < it.to; i++ {
+			switch a.tokens[i].text {
+			case "him", "her", "hers", "them", "theirs", "me", "us", "mine", "myself",
+				"ella", "ellos", "ellas", "lui", "elle", "eux", "moi", "ihm", "ihr", "ihn", "ihnen", "mir", "mich", "ele", "ela", "eles", "elas", "mim",
+				"lei", "loro", "hem", "haar", "hun", "mij", "usko", "unko", "mujhe", "mereko", "उसको", "उन्हें", "मुझे", "他", "她", "他们", "她们", "我":
+				if i >= 2 && a.itemAt(i-2).kind == kindApprove {
+					continue // "sounds good to me"
+				}
+				if i >= 1 && len(a.tokens[i-1].text) > 3 && a.label.echoes(a.tokens[i-1].text) {
+					continue // "yeah, invite ihn"
+				}
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // picksOne says whether the text names some of what the label leaves a choice of: "tacos" to a poll of tacos or sushi

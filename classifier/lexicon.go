@@ -49,6 +49,11 @@ var kindNames = [...]string{"unaccounted", "function", "filler", "courtesy", "ac
 	"echo", "action", "reason", "other action", "time", "third", "keep", "change", "question", "condition", "hedge", "idiom",
 	"stop", "negation", "loss", "number"}
 
+// agrees says whether a word answers, pleases or fills, so that it tells nobody to do a thing.
+func (k kind) agrees() bool {
+	return k == kindAssent || k == kindApprove || k == kindAck || k == kindCourtesy || k == kindFiller
+}
+
 func (k kind) String() string { return kindNames[k] }
 
 func (k kind) cue() bool { return k >= kindOther }

@@ -238,8 +238,8 @@ func (a *analysis) findReason(l *lexicon, from, to int) (i, k, need int) {
 			first, last := a.items[i].from, a.items[k-1].to
 			if need = a.reason(l, first, last, starts); need == yesNone {
 				need = a.comment(l, first, last, starts)
-			} else if need == yesAndMore && a.linked(l, first, last) {
-				need = yesSaid
+			} else if need == yesSaid && a.ends() { // mutant: reason.ends
+				need = yesAndMore // "yes, I'm freezing" does not turn the heating off
 			}
 			if need != yesNone {
 				return i, k, need
@@ -250,6 +250,11 @@ func (a *analysis) findReason(l *lexicon, from, to int) (i, k, need int) {
 		}
 	}
 	return 0, 0, yesNone
+}
+
+// ends says whether the offer is to be rid of something, beside which what is said of it may be why it should stay.
+func (a *analysis) ends() bool {
+	return a.loses() || a.label.verbs&words().bits.block != 0 || a.label.has("off") || a.label.has("remove")
 }
 
 // opens says whether item n takes nothing after it: what follows a "yes" or a
