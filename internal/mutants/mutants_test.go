@@ -230,3 +230,20 @@ func TestOutcomeOfOtherFailures(t *testing.T) {
 		}
 	}
 }
+
+// A change of a line that a mistake stands in shows at once, not when the sample comes to it.
+func TestEveryMistakeStandsInItsFile(t *testing.T) {
+	list, err := load("mutants.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range list {
+		source, err := os.ReadFile(filepath.Join("..", "..", m.File))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := m.apply(source); err != nil {
+			t.Errorf("%s: %v", m.Name, err)
+		}
+	}
+}
