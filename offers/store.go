@@ -162,6 +162,9 @@ type Inbox interface {
 	Receive(ctx context.Context, in Inbound) (Received, error)
 	// Context loads what a decision about a stored message needs. Errors: ErrNotFound.
 	Context(ctx context.Context, messageID string) (Received, error)
+	// Listening says whether an agent that could ask the person itself is there: a moment ago each key with an offer live
+	// here has read events, or an endpoint of the account has answered.
+	Listening(ctx context.Context, accountID, personID string) (bool, error)
 	// Undecided lists trusted messages that nobody has decided, received before the age, oldest first.
 	Undecided(ctx context.Context, age time.Duration, limit int) ([]string, error)
 
@@ -222,7 +225,7 @@ type Received struct {
 	OptOut    string   // the provider's own word: STOP, START or HELP
 	OptedOut  bool     // no text goes to its address
 	Settling  int      // yeses of the person that settle
-	Listening bool     // a moment ago each key with an offer live here has read events, or an endpoint of the account has answered
+	Listening bool     // as Inbox.Listening says, once it was asked; a yes goes without
 	Prompted  bool     // a code goes out to the sender, who is nobody
 }
 

@@ -20,7 +20,7 @@ import (
 // with a row for each live offer: it is the person's newest, and undecided. The run's tier is the person's, from the table
 // and nowhere else.
 func receive() statement {
-	return newStatement(2, []string{
+	return newStatement(0, []string{
 		"address text", "our_number text", "message_id uuid", "provider text", "provider_id text", "text text", "raw bytea", "lossy boolean",
 		"quoted text", "run_id uuid", "opt_out text",
 	}, `,
@@ -51,18 +51,20 @@ LEFT JOIN (offers o JOIN operations x ON x.id = o.operation_id) ON o.person_id =
 }
 
 // besideMessage are the columns of what a decision needs beside the message m itself: at most four earlier messages of the
-// last 24 hours, the offer that the quoted text was about, the yeses that settle, and whether an agent listens. $1 and $2
-// are for how long it counts that one has read events, and that an endpoint has answered.
+// last 24 hours, and the yeses that settle. What few messages need is asked for by itself: a part of a plan costs its
+// setting up, whether it is run or not.
 const besideMessage = `ARRAY(SELECT e.text FROM (SELECT e.text, e.number, e.received_at FROM messages e
     WHERE e.person_id = m.person_id AND e.number < m.number AND e.trust = 'trusted' AND m.trust = 'trusted' ORDER BY e.number DESC LIMIT 4) e
     WHERE e.received_at > m.received_at - interval '24 hours' ORDER BY e.number DESC),
-  CASE WHEN m.quoted = '' THEN '' ELSE coalesce((SELECT t.offer_id::text FROM text_parts q JOIN texts t ON t.id = q.text_id
-    WHERE q.provider_id = m.quoted AND t.person_id = m.person_id), '') END,
-  (SELECT count(*) FROM operations s WHERE s.person_id = m.person_id AND s.state = 'settling'),
-  EXISTS (SELECT 1 FROM keys k WHERE k.account_id = m.account_id AND k.revoked_at IS NULL AND k.polled_at > cs_now() - $1::interval)
+  (SELECT count(*) FROM operations s WHERE s.person_id = m.person_id AND s.state = 'settling')`
+
+// quotedFor is the offer that a text of ours was about.
+const quotedFor = `SELECT coalesce(t.offer_id::text, '') FROM text_parts q JOIN texts t ON t.id = q.text_id WHERE q.provider_id = $1 AND t.person_id = $2`
+
+const listening = `SELECT EXISTS (SELECT 1 FROM keys k WHERE k.account_id = $1 AND k.revoked_at IS NULL AND k.polled_at > cs_now() - $3::interval)
     AND NOT EXISTS (SELECT 1 FROM offers d JOIN operations y ON y.id = d.operation_id JOIN keys k ON k.id = y.key_id
-      WHERE d.person_id = m.person_id AND d.state IN ('sending', 'open') AND (k.revoked_at IS NOT NULL OR coalesce(k.polled_at <= cs_now() - $1::interval, true))) -- mutant: postgres.own-key
-  OR EXISTS (SELECT 1 FROM endpoints e WHERE e.account_id = m.account_id AND e.disabled_at IS NULL AND e.answered_at > cs_now() - $2::interval)`
+      WHERE d.person_id = $2 AND d.state IN ('sending', 'open') AND (k.revoked_at IS NOT NULL OR coalesce(k.polled_at <= cs_now() - $3::interval, true))) -- mutant: postgres.own-key
+  OR EXISTS (SELECT 1 FROM endpoints e WHERE e.account_id = $1 AND e.disabled_at IS NULL AND e.answered_at > cs_now() - $4::interval)`
 
 // contextOf is everything that a decision about a message that was stored before needs: the message, its person's tier
 // and what is beside it. Of a pending message no word comes back.
@@ -73,7 +75,7 @@ const contextOf = `SELECT m.id, m.account_id, coalesce(m.person_id::text, ''), c
   coalesce((SELECT t.messages > m.number FROM threads t WHERE t.person_id = m.person_id), false),
   m.opt_out, coalesce((SELECT a.opted_out_at IS NOT NULL FROM addresses a WHERE a.address = m.address AND a.our_number = m.our_number), false),
   ` + besideMessage + `
-FROM messages m LEFT JOIN runs r ON r.id = m.run_id WHERE m.provider = $3 AND m.provider_id = $4`
+FROM messages m LEFT JOIN runs r ON r.id = m.run_id WHERE m.provider = $1 AND m.provider_id = $2`
 
 // liveOffers is the other half of the context, in the same round trip.
 const liveOffers = `SELECT ` + offerColumns + ` FROM messages m JOIN offers o ON o.person_id = m.person_id AND o.state IN ('sending', 'open')
@@ -88,13 +90,17 @@ func (s *Store) Receive(ctx context.Context, in offers.Inbound) (offers.Received
 	err := s.together(ctx, &call{
 		statement: &s.receive, address: string(in.Address), our: string(in.OurNumber),
 		args: []any{
-			offers.ListensFor, offers.AnswersFor, string(in.Address), string(in.OurNumber), fresh.MessageID, in.Provider, in.ProviderID,
+			string(in.Address), string(in.OurNumber), fresh.MessageID, in.Provider, in.ProviderID,
 			in.Text, in.Raw, in.Lossy, in.Quoted, fresh.RunID, in.OptOut,
 		},
 		begin: func() { got = receiving{r: fresh} }, row: got.row,
 	})
 	inserted, r := got.live != nil, got.received()
-	if err == nil && !inserted {
+	switch {
+	case err != nil:
+	case inserted:
+		err = s.quoted(ctx, &r)
+	default:
 		r, err = s.stored(ctx, in.Provider, in.ProviderID)
 		r.Duplicate = true
 	}
@@ -127,7 +133,7 @@ func (g *receiving) row(rows pgx.Rows) error {
 	}
 	var created *time.Time
 	var live offerRow
-	dest := []any{nil, &r.AccountID, &r.PersonID, &r.Tier, &r.OptedOut, &r.Earlier, &r.QuotedFor, &r.Settling, &r.Listening, &created}
+	dest := []any{nil, &r.AccountID, &r.PersonID, &r.Tier, &r.OptedOut, &r.Earlier, &r.Settling, &created}
 	offer := live.dest()
 	none := rows.RawValues()[len(dest)] == nil
 	if none {
@@ -168,16 +174,39 @@ func (s *Store) Context(ctx context.Context, messageID string) (offers.Received,
 // stored loads a message that was stored before, with its context.
 func (s *Store) stored(ctx context.Context, provider, id string) (r offers.Received, err error) {
 	var b pgx.Batch
-	b.Queue(contextOf, offers.ListensFor, offers.AnswersFor, provider, id).QueryRow(func(row pgx.Row) error {
+	b.Queue(contextOf, provider, id).QueryRow(func(row pgx.Row) error {
 		err := row.Scan(&r.MessageID, &r.AccountID, &r.PersonID, &r.RunID, &r.Trusted, &r.Lossy, &r.Decided, &r.Text, &r.Quoted,
-			&r.Tier, &r.Overtaken, &r.OptOut, &r.OptedOut, &r.Earlier, &r.QuotedFor, &r.Settling, &r.Listening)
+			&r.Tier, &r.Overtaken, &r.OptOut, &r.OptedOut, &r.Earlier, &r.Settling)
 		return notFound(err)
 	})
 	b.Queue(liveOffers, provider, id).Query(func(rows pgx.Rows) (err error) {
 		r.Live, err = pgx.CollectRows(rows, scanOffer)
 		return err
 	})
-	return r, s.pool.SendBatch(ctx, &b).Close()
+	if err := s.pool.SendBatch(ctx, &b).Close(); err != nil {
+		return r, err
+	}
+	return r, s.quoted(ctx, &r)
+}
+
+// quoted finds what the text that a message answers was about.
+func (s *Store) quoted(ctx context.Context, r *offers.Received) error {
+	if r.Quoted == "" {
+		return nil
+	}
+	err := s.pool.QueryRow(ctx, quotedFor, r.Quoted, r.PersonID).Scan(&r.QuotedFor)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return nil
+	}
+	return err
+}
+
+// Listening implements [offers.Inbox].
+func (s *Store) Listening(ctx context.Context, accountID, personID string) (yes bool, err error) {
+	if err := s.pool.QueryRow(ctx, listening, accountID, personID, offers.ListensFor, offers.AnswersFor).Scan(&yes); err != nil {
+		return false, fmt.Errorf("listening: %w", err)
+	}
+	return yes, nil
 }
 
 func discard(pgconn.CommandTag) error { return nil }

@@ -79,6 +79,13 @@ func (p *Processor) Process(ctx context.Context, r offers.Received) error {
 		p.log.WarnContext(ctx, "reader did not answer", "message", r, "error", v.Err)
 	}
 	out := decide(r, v, p.cfg.Threshold)
+	if out.action == choose { // unless an agent is there that can ask
+		var err error
+		if r.Listening, err = p.inbox.Listening(ctx, r.AccountID, r.PersonID); err != nil {
+			return fmt.Errorf("message %s: %w", r.MessageID, err)
+		}
+		out = decide(r, v, p.cfg.Threshold)
+	}
 	rec := record(v, p.reader.Fingerprint())
 	if reaction(v) {
 		rec.Reader = "tapback" // no model has read it
@@ -261,6 +268,11 @@ func (p *Processor) act(ctx context.Context, r offers.Received, out outcome, v c
 	}
 	req := offers.PassRequest{
 		MessageID: r.MessageID, PersonID: r.PersonID, Type: out.event, Reading: rec, Data: data(r, v, out),
+	}
+	if out.event == offers.ReplyUnresolved {
+		if r.Listening, err = p.inbox.Listening(ctx, r.AccountID, r.PersonID); err != nil {
+			return false, err
+		}
 	}
 	req.Reask, req.ReaskText = question(r, v, out)
 	if req.Reask != "" && len(r.Live) == 1 {

@@ -142,18 +142,28 @@ func surroundings(q session, r *offers.Received, number int64, receivedAt, now t
 	if r.Live, err = all(q, scanOffer, liveOffers, r.PersonID); err != nil {
 		return err
 	}
-	return q.one(around, []any{r.MessageID, now.Add(-offers.ListensFor).UnixMicro(), now.Add(-offers.AnswersFor).UnixMicro()}, &r.OptOut, &r.OptedOut, &r.QuotedFor, &r.Settling, &r.Listening)
+	return q.one(around, []any{r.MessageID}, &r.OptOut, &r.OptedOut, &r.QuotedFor, &r.Settling)
 }
 
-// around is what else a decision looks at: opt-outs, the text that is answered, yeses that still settle, who listens.
+// Listening implements [offers.Inbox].
+func (s *Store) Listening(ctx context.Context, accountID, personID string) (yes bool, err error) {
+	now := s.now()
+	if err := s.read(ctx).one(listening, []any{accountID, personID, now.Add(-offers.ListensFor).UnixMicro(), now.Add(-offers.AnswersFor).UnixMicro()}, &yes); err != nil {
+		return false, fmt.Errorf("listening: %w", err)
+	}
+	return yes, nil
+}
+
+const listening = `SELECT EXISTS (SELECT 1 FROM keys k WHERE k.account_id = ?1 AND k.revoked_at IS NULL AND k.polled_at > ?3)
+	AND NOT EXISTS (SELECT 1 FROM offers d JOIN operations y ON y.id = d.operation_id JOIN keys k ON k.id = y.key_id
+	  WHERE d.person_id = ?2 AND d.state IN ('sending', 'open') AND (k.revoked_at IS NOT NULL OR coalesce(k.polled_at <= ?3, 1))) -- mutant: sqlite.own-key
+	OR EXISTS (SELECT 1 FROM endpoints e WHERE e.account_id = ?1 AND e.disabled_at IS NULL AND e.answered_at > ?4)`
+
+// around is what else a decision looks at: opt-outs, the text that is answered, yeses that still settle.
 const around = `SELECT m.opt_out, coalesce((SELECT a.opted_out_at IS NOT NULL FROM addresses a WHERE a.address = m.address AND a.our_number = m.our_number), 0),
 	CASE WHEN m.quoted = '' THEN '' ELSE coalesce((SELECT t.offer_id FROM text_parts q JOIN texts t ON t.id = q.text_id
 	  WHERE q.provider_id = m.quoted AND t.person_id = m.person_id), '') END,
-	(SELECT count(*) FROM operations s WHERE s.person_id = m.person_id AND s.state = 'settling'),
-	EXISTS (SELECT 1 FROM keys k WHERE k.account_id = m.account_id AND k.revoked_at IS NULL AND k.polled_at > ?2)
-	AND NOT EXISTS (SELECT 1 FROM offers d JOIN operations y ON y.id = d.operation_id JOIN keys k ON k.id = y.key_id
-	  WHERE d.person_id = m.person_id AND d.state IN ('sending', 'open') AND (k.revoked_at IS NOT NULL OR coalesce(k.polled_at <= ?2, 1))) -- mutant: sqlite.own-key
-	OR EXISTS (SELECT 1 FROM endpoints e WHERE e.account_id = m.account_id AND e.disabled_at IS NULL AND e.answered_at > ?3)
+	(SELECT count(*) FROM operations s WHERE s.person_id = m.person_id AND s.state = 'settling')
 	FROM messages m WHERE m.id = ?1`
 
 // Undecided implements [offers.Inbox].

@@ -172,7 +172,9 @@ func runTests(t *testing.T, open Open) {
 		w.must(w.Store.AddKey(w.ctx, k, hash))
 		listens := func(want bool, when string) {
 			t.Helper()
-			if got := w.says(p, "hm").Listening; got != want {
+			got, err := w.Store.Listening(w.ctx, p.AccountID, p.ID)
+			w.must(err)
+			if got != want {
 				t.Fatalf("%s: an agent listens: %v, want %v", when, got, want)
 			}
 		}
@@ -201,11 +203,10 @@ func runTests(t *testing.T, open Open) {
 		}
 		listens := func(want bool, when string) {
 			t.Helper()
-			in := w.says(p, "hm")
-			again, err := w.Store.Context(w.ctx, in.MessageID)
+			got, err := w.Store.Listening(w.ctx, p.AccountID, p.ID)
 			w.must(err)
-			if in.Listening != want || again.Listening != want {
-				t.Fatalf("%s: an agent listens: %v, and read again %v, want %v", when, in.Listening, again.Listening, want)
+			if got != want {
+				t.Fatalf("%s: an agent listens: %v, want %v", when, got, want)
 			}
 		}
 		pr := w.proposal(p)

@@ -62,50 +62,65 @@ const (
 	DROP TABLE stored`
 )
 
-// grown is a database with so many rows stored before, and the people whose yes is still to come. It is not copied for
-// each run: a run takes the next of the people.
+// grown is a database with so many rows stored before, the server on it, and the people whose yes is still to come. One
+// server goes on through all runs, as one does in production: a backend that has just begun pays for each page of a large
+// database that it touches first.
 type grown struct {
 	oursSide
 	stored           int
 	url, driver, dsn string
-	next             int
+	srv              server
+	target           string
+	next, approved   int // people who have replied, and the approvals in the server's log
 }
 
-func (g *grown) measure(ctx context.Context, dir string, p plan, n int) (run, error) {
-	if g.next+p.warm+n > g.offers {
-		return run{}, fmt.Errorf("%d people are too few", g.offers)
+// serve starts the server in a directory of its own.
+func (g *grown) serve(ctx context.Context, dir string) error {
+	dir = filepath.Join(dir, fmt.Sprintf("%s_%d", g.driver, g.stored))
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		return err
 	}
-	r := run{Store: g.driver, Connections: p.connections}
 	addr, err := machine.FreeAddr(ctx)
 	if err != nil {
-		return r, err
+		return err
 	}
-	srv, err := g.start(ctx, dir, g.url, addr)
+	g.target = "http://" + addr + crowd.HookPath
+	g.srv, err = g.start(ctx, dir, g.url, addr)
+	return err
+}
+
+// replies sends the yeses of the next n people and waits until all are consumed.
+func (g *grown) replies(ctx context.Context, p plan, n int) ([]sample, error) {
+	if g.next+n > g.offers {
+		return nil, fmt.Errorf("%d people are too few", g.offers)
+	}
+	reqs := replies(g.next+1, n, p.text, crowd.PublicURL+crowd.HookPath)
+	samples, err := load(g.target, reqs, p.connections, time.Minute)
 	if err != nil {
-		return r, err
+		return nil, err
 	}
-	defer srv.stop()
-	target := "http://" + addr + crowd.HookPath
-	reqs := replies(g.next+1, p.warm+n, p.text, crowd.PublicURL+crowd.HookPath)
-	first := g.next + p.warm + 1
-	g.next += p.warm + n
-	if _, err := load(target, reqs[:p.warm], p.connections, time.Minute); err != nil {
-		return r, err
+	g.next, g.approved = g.next+n, g.approved+len(samples)
+	if got := drain(ctx, g.srv.logFile(), g.approved); got != g.approved {
+		return nil, fmt.Errorf("%d of %d yeses were consumed", got, g.approved)
 	}
-	drain(ctx, srv.logFile(), p.warm)
-	pids := []int{srv.pid()}
+	return samples, nil
+}
+
+func (g *grown) measure(ctx context.Context, p plan, n int) (run, error) {
+	r := run{Store: g.driver, Connections: p.connections}
+	pids := []int{g.srv.pid()}
 	if g.pg != nil {
 		pids = append(pids, g.pg.PID())
 	}
+	first := g.next + 1
 	m := machine.NewMeter(pids...)
-	samples, err := load(target, reqs[p.warm:], p.connections, time.Minute)
+	samples, err := g.replies(ctx, p, n)
 	if err != nil {
 		return r, err
 	}
-	drain(ctx, srv.logFile(), p.warm+len(samples))
 	cpu, foreign := m.Read()
-	r.Peak = srv.peak()
-	committed, err := commits(ctx, g.driver, g.dsn, srv.logFile(), first, len(samples))
+	r.Peak = g.srv.peak()
+	committed, err := commits(ctx, g.driver, g.dsn, g.srv.logFile(), first, len(samples))
 	if err != nil {
 		return r, err
 	}
@@ -133,14 +148,24 @@ func growth(ctx context.Context, dir string, o options, begin starter, pg *machi
 			if err != nil {
 				return fmt.Errorf("%s: %w", store, err)
 			}
+			if err := g.serve(ctx, dir); err != nil {
+				return fmt.Errorf("%s with %d stored: %w", store, g.stored, err)
+			}
+			defer g.srv.stop()
 			sizes = append(sizes, g)
 		}
 		for _, c := range o.connections {
 			var rate, cpu [2][]float64
+			p := plan{connections: c, text: o.text}
+			for _, g := range sizes {
+				if _, err := g.replies(ctx, p, max(n/2, 100+10*c)); err != nil {
+					return fmt.Errorf("%s with %d stored: warm-up: %w", store, g.stored, err)
+				}
+			}
 			for range o.reps {
 				var pair [2]run
 				for _, g := range sizes {
-					r, err := g.measure(ctx, dir, plan{connections: c, text: o.text, warm: 100 + 10*c}, n)
+					r, err := g.measure(ctx, p, n)
 					if err != nil {
 						return fmt.Errorf("%s with %d stored: %w", store, g.stored, err)
 					}
@@ -168,6 +193,10 @@ func (g *grown) index() int {
 	return 1
 }
 
+// resident is the PostgreSQL of a database that lies in memory in both sizes, so that what grows is the work.
+const resident = `shared_buffers=4GB
+`
+
 func (g *grown) onPostgres(ctx context.Context, pg *machine.Postgres) error {
 	name := fmt.Sprintf("stored_%d", g.stored)
 	g.pg, g.url, g.driver, g.dsn = pg, pg.URL(name), "pgx", pg.URL(name)
@@ -177,7 +206,7 @@ func (g *grown) onPostgres(ctx context.Context, pg *machine.Postgres) error {
 	if err := pg.Exec(ctx, name, storedPeople, `CREATE INDEX ON stored_people (n)`, fmt.Sprintf(storedPostgres, 1, g.stored, g.offers)); err != nil {
 		return err
 	}
-	return pg.Exec(ctx, name, `VACUUM (ANALYZE)`, `CHECKPOINT`)
+	return pg.Exec(ctx, name, `VACUUM (ANALYZE)`, `CREATE EXTENSION pg_prewarm`, `SELECT pg_prewarm(oid) FROM pg_class WHERE relkind IN ('r', 'i')`, `CHECKPOINT`)
 }
 
 func (g *grown) onSQLite(ctx context.Context, dir string) (err error) {

@@ -145,8 +145,12 @@ func measure(ctx context.Context, dir string, o options) error {
 	var pg *machine.Postgres
 	var counted oursSide
 	if slices.Contains(o.stores, onPG) {
+		conf := counting
+		if o.growth > 0 {
+			conf += resident
+		}
 		var err error
-		if pg, err = machine.StartPostgres(ctx, filepath.Join(dir, "pg"), counting); err != nil {
+		if pg, err = machine.StartPostgres(ctx, filepath.Join(dir, "pg"), conf); err != nil {
 			return err
 		}
 		defer pg.Stop()
