@@ -432,6 +432,22 @@ func TestCase_TD06_TwoOnTheScreen(t *testing.T) {
 	w.wantState(a, offers.Queued)
 }
 
+// Where an agent listens that could have made a list of its own, a number is its to understand.
+func TestCase_TD06_ANumberWhereAnAgentListens(t *testing.T) {
+	w := newWorld(t)
+	a := w.shown(atOnce, labelled("send email to Dana"))
+	b := w.shown(atOnce, labelled("pay Acme Tools"))
+	w.says("yes")
+	w.send()
+	w.pass(2 * minRead)
+	w.listens()
+	w.news()
+	w.says("2")
+	w.wantState(a, offers.Open)
+	w.wantState(b, offers.Open)
+	w.wantNews("reply.unresolved/several_open")
+}
+
 // A number is one of the list that is on the screen; anything else is asked again.
 func TestCase_TD06_ANumberOfNoList(t *testing.T) {
 	w := newWorld(t)

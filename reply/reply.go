@@ -79,7 +79,7 @@ func (p *Processor) Process(ctx context.Context, r offers.Received) error {
 		p.log.WarnContext(ctx, "reader did not answer", "message", r, "error", v.Err)
 	}
 	out := decide(r, v, p.cfg.Threshold)
-	if out.action == choose { // unless an agent is there that can ask
+	if out.action == choose { // mutant: reply.choose-listening
 		var err error
 		if r.Listening, err = p.inbox.Listening(ctx, r.AccountID, r.PersonID); err != nil {
 			return fmt.Errorf("message %s: %w", r.MessageID, err)
@@ -269,7 +269,7 @@ func (p *Processor) act(ctx context.Context, r offers.Received, out outcome, v c
 	req := offers.PassRequest{
 		MessageID: r.MessageID, PersonID: r.PersonID, Type: out.event, Reading: rec, Data: data(r, v, out),
 	}
-	if out.event == offers.ReplyUnresolved {
+	if out.event == offers.ReplyUnresolved { // mutant: reply.pass-listening
 		if r.Listening, err = p.inbox.Listening(ctx, r.AccountID, r.PersonID); err != nil {
 			return false, err
 		}
