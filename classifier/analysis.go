@@ -193,8 +193,8 @@ func analyse(p Prepared, offers []Label) *analysis {
 	most, strange := 0, false
 	for i := range a.tokens {
 		t := &a.tokens[i]
-		in, ok := l.known.get(t.text)
-		if !ok && t.kind == wordToken && !a.label.echoes(t.text) && l.nouns.at(t.text).empty() && l.numbers[t.text] == "" && l.same[t.text] == "" {
+		in := l.known.at(t.text)
+		if in == 0 && t.kind == wordToken && !a.label.echoes(t.text) && l.nouns.at(t.text).empty() && l.numbers[t.text] == "" && l.same[t.text] == "" {
 			w, mended := l.unstretch(t.text)
 			if !mended && !a.mayBeName(t) {
 				if w, mended = a.label.mend(t.text); !mended {

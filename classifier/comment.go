@@ -1,7 +1,6 @@
 package classifier
 
 import (
-	"slices"
 	"strings"
 )
 
@@ -28,64 +27,56 @@ const (
 	remarkMask  = 1<<remarkParts - 1
 )
 
-// remarkWords holds the words of all languages: remarkParts bits for each.
-type remarkWords = wordMap[uint64]
+const topicShift = 32 // of the topics of a comment, above those of a label
 
-// topicWords is what words are about: the low half of the bits for a word of a
-// label, the high half for one of a comment.
-type topicWords = wordMap[uint64]
-
-const topicShift = 32
-
-func (l *lexicon) loadComments() {
-	l.remarks = newWordMap[uint64](1 << 14)
-	section := ""
-	for _, line := range lines("comments") {
-		if strings.HasPrefix(line, "[") {
-			section = strings.Trim(line, "[]")
-			continue
+func (b *builder) loadComments() {
+	for _, s := range b.sections("comments") {
+		if s.lang < 0 {
+			b.fail(s.line, "there is no language %q", s.code)
+			return
 		}
-		code, list, _ := strings.Cut(line, ":")
-		lang := slices.Index(languages[:], code)
-		if lang < 0 {
-			panic("classifier: comments has a language " + code)
-		}
-		for _, e := range entries(list) {
-			for _, f := range remarkForms(section, code, e) {
-				ws := l.split(f.word)
+		for _, e := range s.entries {
+			forms, ok := remarkForms(s.section, s.code, e)
+			if !ok {
+				b.fail(s.line, "there is no section %q", s.section)
+				return
+			}
+			for _, f := range forms {
+				ws := b.split(s.line, f.word)
 				if len(ws) != 1 {
-					panic("classifier: comments has an entry of several words: " + e)
+					b.fail(s.line, "%q is of several words", e)
+					return
 				}
-				l.remarks.open[ws[0]] |= uint64(f.part) << (lang * remarkParts)
-				l.known.open[ws[0]] |= 1 << lang
+				b.remarks[ws[0]] |= uint64(f.part) << (s.lang * remarkParts)
+				b.known[ws[0]] |= 1 << s.lang
 			}
 		}
 	}
-	l.topics = newWordMap[uint64](1 << 11)
-	topic := 0
-	for _, line := range lines("topics") {
-		_, list, _ := strings.Cut(line, ":")
+}
+
+func (b *builder) loadTopics() {
+	for topic, at := range b.lines("topics") {
+		if topic == topicShift {
+			b.fail(at, "there are more than %d topics", topicShift)
+			return
+		}
+		_, list, _ := strings.Cut(at.text, ":")
 		labels, comments, _ := strings.Cut(list, "|")
 		for side, list := range [...]string{labels, comments} {
-			shift := side * topicShift
+			bits := uint64(1) << (topic + side*topicShift)
 			for _, e := range entries(list) {
-				bits := uint64(1) << (topic + shift)
 				if e == "*" {
-					l.anyTopic |= bits
+					b.anyTopic |= bits
 					continue
 				}
-				for _, w := range l.split(e) {
-					l.topics.open[w] |= bits
+				for _, w := range b.split(at, e) {
+					b.topics[w] |= bits
 					if side == 1 && isCJK([]rune(w)[0]) {
-						l.remarks.open[w] |= uint64(remarkState)<<(languageZH*remarkParts) | uint64(remarkState)<<(languageJA*remarkParts)
+						b.remarks[w] |= uint64(remarkState)<<(languageZH*remarkParts) | uint64(remarkState)<<(languageJA*remarkParts)
 					}
 				}
 			}
 		}
-		topic++
-	}
-	if topic > topicShift {
-		panic("classifier: there are too many topics")
 	}
 }
 
@@ -1068,7 +1059,7 @@ type remarkForm struct {
 // remarkForms gives the forms of an entry. "~" before a verb stands for its
 // regular forms, "^" for the past ones alone, a noun of English has its plural, and an adjective of a Romance
 // language its gender and number.
-func remarkForms(section, lang, e string) []remarkForm {
+func remarkForms(section, lang, e string) (forms []remarkForm, ok bool) {
 	verb, regular := strings.CutPrefix(e, "~")
 	verb, past := strings.CutPrefix(verb, "^")
 	word := fold(verb)
@@ -1078,29 +1069,29 @@ func remarkForms(section, lang, e string) []remarkForm {
 		if p := plural(lang, word); p != "" {
 			out = append(out, remarkForm{p, remarkNoun})
 		}
-		return out
+		return out, true
 	case "small":
-		return []remarkForm{{word, remarkSmall}}
+		return []remarkForm{{word, remarkSmall}}, true
 	case "free":
-		return []remarkForm{{word, remarkFree}}
+		return []remarkForm{{word, remarkFree}}, true
 	case "base":
-		return []remarkForm{{word, remarkBase}}
+		return []remarkForm{{word, remarkBase}}, true
 	case "state":
 		out := []remarkForm{{word, remarkState}}
 		for _, f := range praise(lang, word) {
 			out = append(out, remarkForm{f, remarkState})
 		}
-		return out
+		return out, true
 	case "verb":
 		switch {
 		case past:
-			return toldBefore(lang, word)
+			return toldBefore(lang, word), true
 		case regular:
-			return told(lang, word)
+			return told(lang, word), true
 		}
-		return []remarkForm{{word, remarkVerb}}
+		return []remarkForm{{word, remarkVerb}}, true
 	}
-	panic("classifier: comments has a section " + section)
+	return nil, false
 }
 
 // plural is the regular plural of a noun; "" where the language has it listed.

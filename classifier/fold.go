@@ -316,13 +316,22 @@ func canonicalNumber(s string) string {
 
 // cjkSet finds words in text that is written without spaces.
 type cjkSet struct {
-	words wordMap[struct{}]
-	max   int // bytes
+	open map[string]bool // while the lexicon is built
+	file *dictionary
+	max  int // bytes
 }
 
 func (c *cjkSet) add(w string) {
-	c.words.open[w] = struct{}{}
+	c.open[w] = true
 	c.max = max(c.max, len(w))
+}
+
+func (c *cjkSet) has(w string) bool {
+	if c.open != nil {
+		return c.open[w]
+	}
+	r := c.file.record(w)
+	return r != 0 && le16(c.file.file, r+recordIn)&isWordCJK != 0
 }
 
 // longest gives the length in bytes of the longest known word at the start of
@@ -333,7 +342,7 @@ func (c *cjkSet) longest(s string) int {
 			if k < len(s) && !utf8.RuneStart(s[k]) {
 				continue
 			}
-			if _, ok := c.words.get(s[:k]); ok {
+			if c.has(s[:k]) {
 				return k
 			}
 		}

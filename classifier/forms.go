@@ -15,32 +15,46 @@ type tapbackForm struct {
 	before, after string // folded; "{}" is an emoji
 }
 
-func (l *lexicon) loadForms() {
-	for _, line := range lines("headers") {
-		_, list, _ := strings.Cut(line, ":")
+func (b *builder) loadForms() {
+	for _, at := range b.lines("headers") {
+		_, list, _ := strings.Cut(at.text, ":")
 		var h headerSet
-		for i, role := range strings.SplitN(list, "|", 4) {
+		for i, role := range strings.SplitN(list, "|", len(h)) {
 			for _, e := range entries(role) {
 				h[i] = append(h[i], fold(e))
 			}
 		}
-		l.headers = append(l.headers, h)
+		b.headers = append(b.headers, h)
 	}
-	for _, line := range lines("tapbacks") {
-		name, form, _ := strings.Cut(line, ":")
+	for _, at := range b.lines("tapbacks") {
+		name, form, _ := strings.Cut(at.text, ":")
 		name, removed := strings.CutPrefix(name, "-")
 		before, after, _ := strings.Cut(form, "|")
-		l.tapbacks = append(l.tapbacks, tapbackForm{
+		b.tapbacks = append(b.tapbacks, tapbackForm{
 			kind: tapbackKindOf(name), removed: removed,
 			before: foldSpaces(fold(before)), after: foldSpaces(fold(after)),
 		})
 	}
-	for _, line := range lines("signatures") {
-		l.signatures = append(l.signatures, fold(line))
+	for _, at := range b.lines("signatures") {
+		b.signatures = append(b.signatures, fold(at.text))
 	}
-	for _, line := range lines("autoreplies") {
-		l.autoReplies = append(l.autoReplies, fold(line))
+	for _, at := range b.lines("autoreplies") {
+		b.autoReplies = append(b.autoReplies, fold(at.text))
 	}
+}
+
+func (l *lexicon) readForms(r *reader) {
+	l.headers = make([]headerSet, r.number())
+	for i := range l.headers {
+		for role := range l.headers[i] {
+			l.headers[i][role] = r.texts()
+		}
+	}
+	l.tapbacks = make([]tapbackForm, r.number())
+	for i := range l.tapbacks {
+		l.tapbacks[i] = tapbackForm{kind: TapbackKind(r.number()), removed: r.number() != 0, before: r.text(), after: r.text()}
+	}
+	l.signatures, l.autoReplies = r.texts(), r.texts()
 }
 
 func foldSpaces(s string) string { return strings.Join(strings.Fields(s), " ") }

@@ -1,17 +1,20 @@
 package classifier
 
 import (
-	"cmp"
-	"embed"
-	"path"
+	_ "embed"
 	"slices"
+	"sort"
 	"strconv"
 	"strings"
 	"sync"
 )
 
-//go:embed lexicon/*.txt
-var lexiconFiles embed.FS
+//go:generate go run ./internal/lexicon
+
+// The linker puts a string where nobody can write to it, so that its pages stay the file's.
+//
+//go:embed lexicon/words.bin
+var lexiconFile string
 
 // kind is what a word or phrase does in a reply; see lexicon/README.md.
 type kind uint8
@@ -79,38 +82,33 @@ type entry struct {
 	verbs uint64 // bit per family
 }
 
-type phrase struct {
-	rest []string // the words after the first
-	entry
-}
-
 // table is one language.
 type table struct {
-	words   wordMap[entry]
-	phrases map[string][]phrase // by first word, longest first
-	clitics bool                // pronouns hang on verbs
+	words   entriesOf
+	clitics bool // pronouns hang on verbs
 }
 
 // lexicon is everything that was read from lexicon/.
 type lexicon struct {
-	tables   []table         // by index in languages
-	known    wordMap[uint16] // words to languages, bit per language
-	own      wordMap[uint16] // the same, without what every language has in common
+	file     *dictionary
+	tables   [len(languages)]table
+	known    languagesOf
+	own      languagesOf // the same, without what every language has in common
 	cjk      *cjkSet
-	verbs    wordMap[uint64] // any language; phrases joined by spaces
-	nouns    wordMap[nounSet]
-	special  wordMap[nounSet]  // groups that a label's word may be called by, not the other way round
+	verbs    verbsOf // any language; phrases joined by spaces
+	nouns    nounsOf
+	special  nounsOf           // groups that a label's word may be called by, not the other way round
 	families map[string]int    // name of a verb family to its index
 	verbNoun map[int]nounSet   // verb family index to groups
 	numbers  map[string]string // number word to digits
 	same     map[string]string // day, month or part of the day to its English name
 	typo     []string          // assent words that a typo may be mended to
 	swapped  []string          // words of four letters and more whose neighbours may be swapped back
-	actions  []action          // words of five letters and more that a slip of the finger may be mended to
 	nearStop []string          // short negations and stop words that no mending may touch
-	reasons  []reasonTable     // by index in languages
-	remarks  remarkWords
-	topics   topicWords
+	actions  actions           // words that a slip of the finger may be mended to
+	reasons  [len(languages)]reasonTable
+	remarks  bitsOf // remarkParts bits for each language
+	topics   bitsOf // what words are about: the low half of the bits for a word of a label, the high half for one of a comment
 	anyTopic uint64 // topics that every label has
 
 	bits        familyBits
@@ -118,6 +116,12 @@ type lexicon struct {
 	tapbacks    []tapbackForm
 	signatures  []string
 	autoReplies []string
+}
+
+// small says whether the word is a function word of some language.
+func (l *lexicon) small(w string) bool {
+	r := l.file.record(w)
+	return r != 0 && le16(l.file.file, r+recordIn)&isWordFunction != 0
 }
 
 // familyBits are the families that guards ask for.
@@ -130,383 +134,75 @@ type familyBits struct {
 	timed      uint64 // happens at once or at its time, so that "now" changes it
 }
 
-func (l *lexicon) familyBits(names ...string) uint64 {
-	var bits uint64
-	for _, n := range names {
-		i, ok := l.families[n]
-		if !ok {
-			panic("classifier: there is no verb family " + n)
-		}
-		bits |= 1 << i
-	}
-	return bits
+func (f *familyBits) fields() [7]*uint64 {
+	return [...]*uint64{&f.pay, &f.block, &f.tells, &f.sends, &f.loses, &f.personal, &f.timed}
 }
 
 // words is the lexicon, read at its first use.
 var words = sync.OnceValue(loadLexicon)
 
-// Load reads the lexicon, unless it has been read. It takes a tenth of a second, which the first message would wait for.
+// Load reads the lexicon, unless it has been read. It takes a millisecond, which the first message would wait for.
 func Load() { words() }
 
+// loadLexicon opens the file; it is ours, so that one that does not fit is a build mistake.
 func loadLexicon() *lexicon {
-	l := &lexicon{
-		tables:   make([]table, len(languages)),
-		known:    newWordMap[uint16](1 << 16),
-		own:      newWordMap[uint16](1 << 15),
-		cjk:      &cjkSet{words: newWordMap[struct{}](0)},
-		verbs:    newWordMap[uint64](1 << 16),
-		nouns:    newWordMap[nounSet](1 << 12),
-		special:  newWordMap[nounSet](0),
-		families: map[string]int{},
-		verbNoun: map[int]nounSet{},
-		numbers:  map[string]string{},
-		same:     map[string]string{},
+	l, err := openLexicon(lexiconFile)
+	if err != nil {
+		panic(err)
 	}
-	for i := range l.tables {
-		l.tables[i] = table{words: newWordMap[entry](1 << 12), phrases: map[string][]phrase{},
-			clitics: languages[i] == "es" || languages[i] == "it" || languages[i] == "pt"}
-	}
-	ahead := readAhead("verbs", languages[:]...)
-	l.loadVerbs(<-ahead["verbs"])
-	l.bits = familyBits{
-		pay: l.familyBits("pay"), block: l.familyBits("block"),
-		tells:    l.familyBits("send", "remind", "publish", "forward", "call"),
-		sends:    l.familyBits("send", "pay", "forward", "publish", "invite"),
-		loses:    l.familyBits("delete", "cancel", "pause", "close"),
-		personal: l.familyBits("invite", "grant", "join", "lend", "hiring", "accept", "assign"),
-		timed:    l.familyBits("send", "pay", "publish", "forward", "call", "run"),
-	}
-	for i, lang := range languages {
-		l.loadKinds(i, <-ahead[lang])
-	}
-	for w, in := range l.known.open {
-		l.own.open[w] = in
-	}
-	l.inflectPraise()
-	common := readSections("common")
-	for i := range languages {
-		l.loadKinds(i, common)
-	}
-	for i := range l.tables {
-		for first, ps := range l.tables[i].phrases {
-			l.tables[i].phrases[first] = longestFirst(ps)
-		}
-	}
-	l.loadNouns()
-	l.loadNumbers()
-	l.loadSame()
-	l.loadReasons()
-	l.loadComments()
-	l.loadTypos()
-	l.loadForms()
-	l.close()
 	return l
 }
 
-// close makes the maps of words small, when all of the lexicon is read.
-func (l *lexicon) close() {
-	maps := []interface{ close() }{&l.known, &l.own, &l.cjk.words, &l.verbs, &l.nouns, &l.special, &l.remarks, &l.topics}
-	for i := range l.tables {
-		maps = append(maps, &l.tables[i].words)
-	}
-	var wg sync.WaitGroup
-	for _, m := range maps {
-		wg.Go(m.close)
-	}
-	wg.Wait()
-}
-
-// lines gives the lines of a lexicon file without comments; files are ours, so
-// a missing one is a build mistake.
-func lines(name string) []string {
-	b, err := lexiconFiles.ReadFile(path.Join("lexicon", name+".txt"))
+func openLexicon(file string) (*lexicon, error) {
+	d, err := openDictionary(file)
 	if err != nil {
-		panic("classifier: lexicon file " + name + " is missing from the build")
+		return nil, err
 	}
-	var out []string
-	for line := range strings.Lines(string(b)) {
-		line, _, _ = strings.Cut(line, "# ")
-		if line = strings.TrimSpace(line); line != "" && line != "#" {
-			out = append(out, line)
-		}
+	r := reader{file: file, at: int(le32(file, headerLists))}
+	l := &lexicon{
+		file:     d,
+		known:    languagesOf{d, recordKnown},
+		own:      languagesOf{d, recordOwn},
+		cjk:      &cjkSet{file: d, max: r.number()},
+		verbs:    verbsOf{d},
+		nouns:    nounsOf{d, recordNouns},
+		special:  nounsOf{d, recordSpecial},
+		remarks:  bitsOf{d, recordRemarks},
+		topics:   bitsOf{d, recordTopics},
+		anyTopic: r.bits(),
 	}
-	return out
-}
-
-func entries(line string) []string {
-	var out []string
-	for _, e := range strings.Split(line, ",") {
-		if e = strings.TrimSpace(e); e != "" {
-			out = append(out, e)
-		}
-	}
-	return out
-}
-
-// section is a part of a lexicon file, and the lists below its name.
-type section struct {
-	name  string
-	lists []list
-}
-
-// list is one line: of the language before the colon, where there is one.
-type list struct {
-	lang    string
-	entries []listed
-}
-
-// listed is an entry; words are what it is split into, nil where that takes more than its spaces.
-type listed struct {
-	text  string
-	words []string
-}
-
-// readAhead reads files while what was read before goes into the lexicon.
-func readAhead(first string, others ...string) map[string]<-chan []section {
-	out := map[string]<-chan []section{}
-	for _, name := range append([]string{first}, others...) {
-		c := make(chan []section, 1)
-		out[name] = c
-		go func() { c <- readSections(name) }()
-	}
-	return out
-}
-
-// readSections reads a file of sections. It is half of the work of loading one.
-func readSections(name string) []section {
-	var out []section
-	for _, line := range lines(name) {
-		if strings.HasPrefix(line, "[") {
-			out = append(out, section{name: strings.Trim(line, "[]")})
-			continue
-		}
-		if len(out) == 0 {
-			panic("classifier: lexicon " + name + " begins without a section")
-		}
-		lang, rest, of := strings.Cut(line, ":")
-		if !of {
-			lang, rest = "", line
-		}
-		read := list{lang: lang}
-		for _, e := range entries(rest) {
-			l := listed{text: e}
-			if isPlainWords(e) {
-				l.words = strings.Fields(e) // most are, and need no folding
-			}
-			read.entries = append(read.entries, l)
-		}
-		s := &out[len(out)-1]
-		s.lists = append(s.lists, read)
-	}
-	return out
-}
-
-// isPlainWords says whether an entry is of spaces and small letters alone, Latin or Devanagari, that are folded already.
-func isPlainWords(e string) bool {
-	for _, r := range e {
-		switch {
-		case r == ' ', r >= 'a' && r <= 'z':
-		case r >= 0x0900 && r <= 0x094D && r != 0x0929 && r != 0x0931 && r != 0x0934 && r != 0x093C:
-		default:
-			return false
-		}
-	}
-	return true
-}
-
-// isPlainCJK says whether an entry is of Han letters and kana alone that are folded already.
-func isPlainCJK(e string) bool {
-	for _, r := range e {
-		switch {
-		case r >= 0x4E00 && r <= 0x9FFF, r >= 0x3041 && r <= 0x3096, r >= 0x30A1 && r <= 0x30FA, r == 'ー':
-		default:
-			return false
-		}
-	}
-	return true
-}
-
-// split gives the words of an entry as a reply would be split.
-func (l *lexicon) split(e string) []string {
-	if isPlainWords(e) {
-		return strings.Fields(e) // most are, and need no folding
-	}
-	f := e
-	if !isPlainCJK(e) {
-		f = fold(e)
-	}
-	if strings.IndexFunc(f, func(r rune) bool { return !isCJK(r) }) < 0 {
-		l.cjk.add(f)
-		return []string{f}
-	}
-	toks, _ := tokenize(nil, f, maxTokens, l.cjk)
-	out := make([]string, len(toks))
-	for i, t := range toks {
-		out[i] = t.text
-	}
-	return out
-}
-
-func (l *lexicon) put(lang int, e listed, add entry) (words []string) {
-	ws := e.words
-	if ws == nil {
-		ws = l.split(e.text)
-	}
-	if len(ws) == 0 {
-		return nil
-	}
-	t := &l.tables[lang]
-	if len(ws) == 1 {
-		t.words.open[ws[0]] = merged(t.words.open[ws[0]], add)
-	} else {
-		t.phrases[ws[0]] = append(t.phrases[ws[0]], phrase{rest: ws[1:], entry: add})
-	}
-	for _, w := range ws {
-		l.known.open[w] |= 1 << lang
-	}
-	return ws
-}
-
-// longestFirst sorts phrases with the same first word, and makes one of those that are the same.
-func longestFirst(ps []phrase) []phrase {
-	slices.SortFunc(ps, func(a, b phrase) int { return cmp.Or(len(b.rest)-len(a.rest), slices.Compare(a.rest, b.rest)) })
-	out := ps[:0]
-	for _, p := range ps {
-		if n := len(out) - 1; n >= 0 && slices.Equal(out[n].rest, p.rest) {
-			out[n].entry = merged(out[n].entry, p.entry)
-			continue
-		}
-		out = append(out, p)
-	}
-	return slices.Clip(out)
-}
-
-func merged(a, b entry) entry {
-	return entry{kind: max(a.kind, b.kind), verbs: a.verbs | b.verbs}
-}
-
-func (l *lexicon) loadKinds(lang int, all []section) {
-	for _, s := range all {
-		i := slices.Index(kindNames[:], s.name)
-		if i <= 0 {
-			panic("classifier: lexicon " + languages[lang] + " has a section " + s.name)
-		}
-		for _, list := range s.lists {
-			for _, e := range list.entries {
-				l.put(lang, e, entry{kind: kind(i)})
-			}
-		}
-	}
-}
-
-// inflectPraise adds the forms of adjectives that approve, for gender and
-// number, where the language does not use the word otherwise: "perfecta",
-// "richtige".
-func (l *lexicon) inflectPraise() {
 	for i, lang := range languages {
-		t := &l.tables[i]
-		var bases []string
-		for w, e := range t.words.open {
-			if e.kind == kindApprove && len(w) >= 4 && isPlainASCII(w) {
-				bases = append(bases, w)
-			}
-		}
-		for _, w := range bases {
-			for _, form := range praise(lang, w) {
-				if _, taken := t.words.open[form]; !taken && t.phrases[form] == nil {
-					t.words.open[form] = entry{kind: kindApprove}
-					l.known.open[form] |= 1 << i
-					l.own.open[form] |= 1 << i
-				}
-			}
-		}
+		l.tables[i] = table{words: entriesOf{d, i}, clitics: lang == "es" || lang == "it" || lang == "pt"}
+		l.reasons[i] = reasonTable{d, groupReasons + uint8(i)}
 	}
-}
-
-func (l *lexicon) loadVerbs(all []section) {
-	for _, s := range all {
-		family := len(l.families)
-		l.families[s.name] = family
-		put := func(lang int, e listed) {
-			key := strings.Join(l.put(lang, e, entry{verbs: 1 << family}), " ")
-			l.verbs.open[key] |= 1 << family
-		}
-		for _, list := range s.lists {
-			i := slices.Index(languages[:], list.lang)
-			if i < 0 {
-				panic("classifier: verbs has a language " + list.lang)
-			}
-			for _, e := range list.entries {
-				verb, regular := strings.CutPrefix(e.text, "~")
-				if !regular {
-					put(i, e)
-					continue
-				}
-				for _, f := range inflections(list.lang, fold(verb)) {
-					put(i, listed{text: f})
-				}
-				if list.lang == "pt" {
-					l.did(i, fold(verb))
-				}
-			}
-		}
+	for _, f := range l.bits.fields() {
+		*f = r.bits()
 	}
-}
-
-// did puts the past of "I" of a Portuguese verb: it says that it has happened.
-func (l *lexicon) did(lang int, verb string) {
-	if s, ok := strings.CutSuffix(verb, "ar"); ok {
-		l.put(lang, listed{text: soft(s, "c", "qu", "g", "gu") + "ei"}, entry{kind: kindStop})
+	l.families = map[string]int{}
+	for i, name := range r.texts() {
+		l.families[name] = i
 	}
-}
-
-// loadNouns reads families of things, and the names of one thing in several
-// languages. Of an entry of several words the small ones are left out: "de"
-// names nothing.
-func (l *lexicon) loadNouns() {
-	group := 0
-	for _, line := range slices.Concat(lines("nouns"), lines("things")) {
-		_, list, _ := strings.Cut(line, ":")
-		for _, e := range entries(list) {
-			if verb, ok := strings.CutPrefix(e, "@"); ok {
-				s := l.verbNoun[l.families[verb]]
-				s.add(group)
-				l.verbNoun[l.families[verb]] = s
-				continue
-			}
-			e, labelOnly := strings.CutPrefix(e, ">")
-			ws := l.split(e)
-			for _, w := range ws {
-				if labelOnly {
-					s := l.special.at(w)
-					s.add(group)
-					l.special.open[w] = s
-					continue
-				}
-				if len(ws) > 1 && (len(w) < 4 || l.small(w)) {
-					continue
-				}
-				s := l.nouns.at(w)
-				s.add(group)
-				l.nouns.open[w] = s
-			}
+	l.verbNoun = map[int]nounSet{}
+	for range r.number() {
+		family := r.number()
+		var s nounSet
+		for range r.number() {
+			s.add(r.number())
 		}
-		group++
+		l.verbNoun[family] = s
 	}
-}
-
-// small says whether the word is a function word of some language.
-func (l *lexicon) small(w string) bool {
-	for i := range l.tables {
-		if l.tables[i].words.at(w).kind == kindFunction {
-			return true
-		}
-	}
-	return false
+	l.numbers, l.same = r.pairs(), r.pairs()
+	l.typo, l.nearStop, l.swapped = r.texts(), r.texts(), r.texts()
+	l.readForms(&r)
+	n := r.number()
+	l.actions = actions{d: d, first: r.at, n: n}
+	return l, nil
 }
 
 // nounSet is a set of groups of things.
 type nounSet [14]uint64
+
+const maxGroups = 64 * len(nounSet{})
 
 func (s *nounSet) add(group int) { s[group/64] |= 1 << (group % 64) }
 
@@ -514,6 +210,15 @@ func (s *nounSet) join(o nounSet) {
 	for i := range s {
 		s[i] |= o[i]
 	}
+}
+
+func (s nounSet) groups() (out []int) {
+	for g := range maxGroups {
+		if s[g/64]>>(g%64)&1 != 0 {
+			out = append(out, g)
+		}
+	}
+	return out
 }
 
 func (s nounSet) empty() bool { return s == nounSet{} }
@@ -525,62 +230,6 @@ func (s nounSet) meets(o nounSet) bool {
 		}
 	}
 	return false
-}
-
-func (l *lexicon) loadNumbers() {
-	for _, line := range lines("numbers") {
-		n, list, _ := strings.Cut(line, ":")
-		for _, e := range entries(list) {
-			for _, w := range l.split(e) {
-				l.numbers[w] = n
-			}
-		}
-	}
-	for w, n := range madeNumbers() {
-		l.numbers[w] = strconv.Itoa(n)
-		if isCJK([]rune(w)[0]) {
-			l.cjk.add(w)
-		}
-	}
-}
-
-// madeNumbers gives the number words that are made in one word from smaller
-// ones: "二十五", "三千", "fünfundzwanzig", "vijfentwintig".
-func madeNumbers() map[string]int {
-	out := map[string]int{}
-	digits := []string{"", "一", "二", "三", "四", "五", "六", "七", "八", "九"}
-	for t := range 10 {
-		for u := range 10 {
-			switch {
-			case t == 1:
-				out["十"+digits[u]] = 10 + u
-			case t > 1:
-				out[digits[t]+"十"+digits[u]] = 10*t + u
-			}
-		}
-		if t > 0 {
-			for unit, n := range map[string]int{"百": 100, "千": 1000, "万": 10000} {
-				out[digits[t]+unit] = t * n
-			}
-		}
-	}
-	for unit, n := range map[string]int{"百": 100, "千": 1000, "万": 10000} {
-		out["两"+unit] = 2 * n
-		if n < 10000 {
-			out[unit] = n
-		}
-	}
-	tens := [...]struct{ de, nl string }{{}, {}, {"zwanzig", "twintig"}, {"dreissig", "dertig"}, {"vierzig", "veertig"}, {"funfzig", "vijftig"},
-		{"sechzig", "zestig"}, {"siebzig", "zeventig"}, {"achtzig", "tachtig"}, {"neunzig", "negentig"}}
-	units := [...]struct{ de, nl string }{{}, {"ein", "een"}, {"zwei", "twee"}, {"drei", "drie"}, {"vier", "vier"}, {"funf", "vijf"},
-		{"sechs", "zes"}, {"sieben", "zeven"}, {"acht", "acht"}, {"neun", "negen"}}
-	for t := 2; t < 10; t++ {
-		for u := 1; u < 10; u++ {
-			out[units[u].de+"und"+tens[t].de] = 10*t + u
-			out[units[u].nl+"en"+tens[t].nl] = 10*t + u
-		}
-	}
-	return out
 }
 
 // joinNumbers makes one token of a number that is written in several words:
@@ -642,73 +291,20 @@ func (l *lexicon) wordNumber(t token) int {
 	return v
 }
 
-func (l *lexicon) loadSame() {
-	for _, line := range lines("same") {
-		name, list, _ := strings.Cut(line, ":")
-		l.same[name] = name
-		for _, e := range entries(list) {
-			if ws := l.split(e); len(ws) == 1 {
-				l.same[ws[0]] = name
-			}
-		}
-	}
-}
-
-// loadTypos collects which words a typo may be mended to: assent, and the
-// words of go-ahead, of at least five letters; and what it must stay away from.
-func (l *lexicon) loadTypos() {
-	for _, lang := range []int{0, 1, 2, 3, 4, 5, 6} {
-		for w, e := range l.tables[lang].words.open {
-			switch {
-			case e.kind == kindAssent && len(w) >= 5, e.kind == kindApprove && len(w) >= 7, e.kind == kindCourtesy && w == "please":
-				l.typo = append(l.typo, w)
-			case (e.kind == kindNegation || e.kind == kindStop) && len(w) >= 3:
-				l.nearStop = append(l.nearStop, w)
-			}
-		}
-	}
-	for _, lang := range []int{0} {
-		for w, e := range l.tables[lang].words.open {
-			if len(w) >= 4 && e != (entry{}) {
-				l.swapped = append(l.swapped, w)
-			}
-		}
-	}
-	for lang := range 7 {
-		for w, e := range l.tables[lang].words.open {
-			if e.verbs != 0 && len(w) >= 4 && isPlainASCII(w) {
-				l.actions = append(l.actions, action{w, e.verbs})
-			}
-		}
-	}
-	slices.SortFunc(l.actions, func(a, b action) int { return strings.Compare(a.word, b.word) })
-	slices.Sort(l.swapped)
-	l.typo = append(l.typo, "ahead", "proceed", "sounds", "correct")
-	slices.Sort(l.typo)
-	l.typo = slices.Compact(l.typo)
-	slices.Sort(l.nearStop)
-	l.nearStop = slices.Compact(l.nearStop)
-}
-
 // match finds the longest entry of a language at toks[i]. It does not look
 // across the end of a sentence. n is 0 if there is none.
 func (t *table) match(toks []token, i int) (e entry, n int) {
-	for _, p := range t.phrases[toks[i].text] {
-		if len(p.rest) >= len(toks)-i {
-			continue
-		}
-		ok := true
-		for k, w := range p.rest {
-			if tk := &toks[i+1+k]; tk.text != w || tk.start {
-				ok = false
-				break
-			}
-		}
-		if ok {
-			return p.entry, len(p.rest) + 1
+	d := t.words.d
+	at := d.find(toks[i].text)
+	if at == 0 {
+		return entry{}, 0
+	}
+	for ps := d.phrasesAt(at, uint8(t.words.lang)); ps.next(); { //nolint:gosec // an index of a small array
+		if ps.stands(toks, i, len(toks)) {
+			return entry{kind: kind(ps.what()), verbs: d.bits(ps.verbs())}, ps.more() + 1
 		}
 	}
-	if e, ok := t.words.get(toks[i].text); ok {
+	if e = d.entryIn(le24(d.file, at+wordRecord), t.words.lang); e != (entry{}) {
 		return e, 1
 	}
 	return entry{}, 0
@@ -720,10 +316,10 @@ func (t *table) withoutClitic(w string) entry {
 	if t.clitics {
 		for _, c := range [...]string{"selos", "selas", "selo", "sela", "melos", "melas", "melo", "mela", "noslo", "nosla", "glielo", "gliela", "glieli", "gliele", "celo", "cela", "lo", "la", "los", "las", "le", "les", "li", "gli", "ne", "ci", "nos", "me", "mi"} {
 			if base, ok := strings.CutSuffix(w, c); ok && len(base) >= 3 {
-				if e, ok := t.words.get(base); ok && e.verbs != 0 {
+				if e := t.words.at(base); e.verbs != 0 {
 					return e
 				}
-				if e, ok := t.words.get(base + "e"); ok && e.verbs != 0 { // mandar(e)lo
+				if e := t.words.at(base + "e"); e.verbs != 0 { // mandar(e)lo
 					return e
 				}
 			}
@@ -803,10 +399,22 @@ func isGivenName(w string) bool {
 	return false
 }
 
-// action is a verb with its families.
-type action struct {
-	word  string
-	verbs uint64
+// actions are verbs with their families, in the order of the words: places of both, in the file.
+type actions struct {
+	d     *dictionary
+	first int // place of the list
+	n     int
+}
+
+func (as actions) word(i int) string { return as.d.word(le24(as.d.file, as.first+2*placeSize*i)) }
+
+func (as actions) verbs(i int) uint64 {
+	return as.d.bits(le24(as.d.file, as.first+2*placeSize*i+placeSize))
+}
+
+// from is the index of the first one that begins with a letter or one behind it.
+func (as actions) from(letter byte) int {
+	return sort.Search(as.n, func(i int) bool { return as.word(i)[0] >= letter })
 }
 
 // mendAction gives a token that nothing knows the action of the label that it
@@ -816,11 +424,16 @@ func (l *lexicon) mendAction(w string, verbs uint64) (string, bool) {
 	if verbs == 0 || len(w) < 4 || !isPlainASCII(w) || isGivenName(w) {
 		return "", false
 	}
-	i, _ := slices.BinarySearchFunc(l.actions, w[:1], func(a action, first string) int { return strings.Compare(a.word, first) })
-	for ; i < len(l.actions) && l.actions[i].word[0] == w[0]; i++ {
-		a := l.actions[i]
-		if a.verbs&verbs != 0 && oneSlip(w, a.word) && (len(w) != len(a.word) && !endsApart(w, a.word) || len(w) == len(a.word) && swaps(w, a.word)) && len(w)+len(a.word) > 8 {
-			return a.word, true
+	for i := l.actions.from(w[0]); i < l.actions.n; i++ {
+		if l.actions.verbs(i)&verbs == 0 {
+			continue
+		}
+		a := l.actions.word(i)
+		if a[0] != w[0] {
+			break
+		}
+		if oneSlip(w, a) && (len(w) != len(a) && !endsApart(w, a) || len(w) == len(a) && swaps(w, a)) && len(w)+len(a) > 8 {
+			return a, true
 		}
 	}
 	return "", false
@@ -859,7 +472,7 @@ func (l *lexicon) unstretch(w string) (string, bool) {
 		if !changed {
 			continue
 		}
-		if _, ok := l.known.get(string(b)); ok {
+		if l.known.has(string(b)) {
 			// "kkkk" is laughter, "suuuure" is not meant.
 			switch string(b) {
 			case "k", "kk":

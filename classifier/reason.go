@@ -36,81 +36,57 @@ const (
 
 var reasonNames = [...]string{"", "why", "who", "self", "be", "waits", "owes", "state", "whole", "beside", "loses", "tail", "since", "due", "about"}
 
-type reasonPhrase struct {
-	rest []string // the words after the first
-	part reasonPart
-}
-
-// reasonTable holds the phrases of one language by first word, longest first.
-type reasonTable map[string][]reasonPhrase
-
 // loadReasons reads reasons.txt. What it holds counts as known: it is no name,
 // and no slip of the finger.
-func (l *lexicon) loadReasons() {
-	l.reasons = make([]reasonTable, len(languages))
-	for i := range l.reasons {
-		l.reasons[i] = reasonTable{}
-	}
-	part := reasonNone
-	for _, line := range lines("reasons") {
-		if strings.HasPrefix(line, "[") {
-			i := slices.Index(reasonNames[:], strings.Trim(line, "[]"))
-			if i <= 0 {
-				panic("classifier: reasons has a section " + line)
-			}
-			part = reasonPart(i) //nolint:gosec // an index of a small array
-			continue
+func (b *builder) loadReasons() {
+	for _, s := range b.sections("reasons") {
+		part := slices.Index(reasonNames[:], s.section)
+		if part <= 0 || s.lang < 0 {
+			b.fail(s.line, "there is no part of a reason %q, or no language %q", s.section, s.code)
+			return
 		}
-		lang, list, _ := strings.Cut(line, ":")
-		i := slices.Index(languages[:], lang)
-		if i < 0 {
-			panic("classifier: reasons has a language " + lang)
-		}
-		for _, e := range entries(list) {
-			ws := l.split(e)
+		for _, e := range s.entries {
+			ws := b.split(s.line, e)
 			if len(ws) == 0 {
 				continue
 			}
-			l.reasons[i][ws[0]] = append(l.reasons[i][ws[0]], reasonPhrase{ws[1:], part})
+			b.reasons[s.lang][ws[0]] = append(b.reasons[s.lang][ws[0]], phrase{rest: ws[1:], part: reasonPart(part)}) //nolint:gosec // an index of a small array
 			for _, w := range ws {
-				l.known.open[w] |= 1 << i
+				b.known[w] |= 1 << s.lang
 			}
 		}
 	}
-	for _, t := range l.reasons {
-		for first, ps := range t {
-			slices.SortStableFunc(ps, func(a, b reasonPhrase) int { return len(b.rest) - len(a.rest) })
-			t[first] = ps
+	for _, t := range b.reasons {
+		for _, ps := range t {
+			slices.SortStableFunc(ps, func(a, b phrase) int { return len(b.rest) - len(a.rest) })
 		}
 	}
 }
 
-// stands says whether the phrase, whose first word is at toks[i], stands there
-// and ends before to.
-func (p *reasonPhrase) stands(toks []token, i, to int) bool {
-	if len(p.rest) >= to-i {
-		return false
-	}
-	for k, w := range p.rest {
-		if tk := &toks[i+1+k]; tk.text != w || tk.start || tk.comma {
-			return false
-		}
-	}
-	return true
+// reasonTable holds the phrases of one language by first word, longest first.
+type reasonTable struct {
+	d     *dictionary
+	group uint8
+}
+
+// phrases are those that begin with a word. No comma stands in one.
+func (t reasonTable) phrases(first string) phrases {
+	ps := t.d.phrases(first, t.group)
+	ps.close = true
+	return ps
 }
 
 // at gives the longest phrase at toks[i] that ends before to, of a part that a
 // clause is made of: a whole reason, or what opens one, is part of no other. n is
 // 0 if there is none.
 func (t reasonTable) at(toks []token, i, to int) (part reasonPart, n int) {
-	ps := t[toks[i].text]
-	for k := range ps {
-		switch ps[k].part {
+	for ps := t.phrases(toks[i].text); ps.next(); {
+		switch part = reasonPart(ps.what()); part {
 		case reasonWhole, reasonBeside, reasonLoses, reasonWhy, reasonAbout:
 			continue
 		}
-		if ps[k].stands(toks, i, to) {
-			return ps[k].part, len(ps[k].rest) + 1
+		if ps.stands(toks, i, to) {
+			return part, ps.more() + 1
 		}
 	}
 	return reasonNone, 0
@@ -118,10 +94,9 @@ func (t reasonTable) at(toks []token, i, to int) (part reasonPart, n int) {
 
 // of gives the length of the longest phrase of one part at toks[i]; 0 for none.
 func (t reasonTable) of(part reasonPart, toks []token, i, to int) int {
-	ps := t[toks[i].text]
-	for k := range ps {
-		if ps[k].part == part && ps[k].stands(toks, i, to) {
-			return len(ps[k].rest) + 1
+	for ps := t.phrases(toks[i].text); ps.next(); {
+		if reasonPart(ps.what()) == part && ps.stands(toks, i, to) {
+			return ps.more() + 1
 		}
 	}
 	return 0
@@ -574,19 +549,19 @@ func (a *analysis) whole(l *lexicon, t reasonTable, i, to int) int {
 }
 
 func (a *analysis) wholeAt(l *lexicon, t reasonTable, i, to int) int {
-	for _, p := range t[a.tokens[i].text] {
+	for ps := t.phrases(a.tokens[i].text); ps.next(); {
 		need := yesSaid
-		switch {
-		case p.part == reasonBeside:
+		switch part := reasonPart(ps.what()); {
+		case part == reasonBeside:
 			need = yesAndMore
-		case p.part == reasonWhole, p.part == reasonLoses && a.loses():
+		case part == reasonWhole, part == reasonLoses && a.loses():
 		default:
 			continue
 		}
-		if !p.stands(a.tokens, i, to) {
+		if !ps.stands(a.tokens, i, to) {
 			continue
 		}
-		if need = a.tails(l, t, i+1+len(p.rest), to, need); need != yesNone {
+		if need = a.tails(l, t, i+1+ps.more(), to, need); need != yesNone {
 			return need
 		}
 	}

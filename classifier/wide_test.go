@@ -1,6 +1,7 @@
 package classifier
 
 import (
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -172,17 +173,14 @@ func TestWideWordsBesideAYes(t *testing.T) {
 // What says in its own language that something was seen, is wanted otherwise or not at all, says so in every other.
 func TestNoEntryPassesThatIsNoYes(t *testing.T) {
 	lowers := []kind{kindAck, kindNegation, kindStop, kindHedge, kindCondition, kindChange, kindQuestion, kindThird, kindIdiom}
+	lists := newBuilder(os.DirFS("lexicon"))
 	for _, lang := range languages {
 		var in kind
-		for _, line := range lines(lang) {
-			if strings.HasPrefix(line, "[") {
-				in = kind(slices.Index(kindNames[:], strings.Trim(line, "[]"))) //nolint:gosec // an index of a small array
+		for _, s := range lists.sections(lang) {
+			if in = kind(slices.Index(kindNames[:], s.section)); !slices.Contains(lowers, in) { //nolint:gosec // an index of a small array
 				continue
 			}
-			if !slices.Contains(lowers, in) {
-				continue
-			}
-			for _, e := range entries(line) {
+			for _, e := range s.entries {
 				if l := words(); len(strings.Fields(e)) == 1 && l.verbs.at(e) != 0 {
 					continue // is also what the action is called
 				}
