@@ -374,7 +374,7 @@ func (l *lexicon) imageTapback(s string) (Tapback, bool, bool) {
 	}
 	f := strings.TrimRight(foldSpaces(fold(s)), " .")
 	for _, thing := range imageWords {
-		rest, ok := strings.CutSuffix(f, " "+thing)
+		rest, ok := strings.CutSuffix(f, thing)
 		if !ok {
 			continue
 		}
@@ -392,14 +392,14 @@ func (l *lexicon) imageTapback(s string) (Tapback, bool, bool) {
 	return Tapback{}, false, false
 }
 
-// imageWords are what phones call a message without text, folded.
+// imageWords are what phones call a message without text, folded, as they stand behind a word.
 var imageWords = []string{
-	"an image", "a photo", "a picture", "a video", "a movie", "an attachment", "a message", "an audio message",
-	"a voice message", "a sticker", "a gif", "a link", "a location", "a contact", "a file", "images", "photos",
-	"una imagen", "una foto", "un video", "un mensaje", "un archivo adjunto", "une image", "une photo", "une video",
-	"un message", "une piece jointe", "ein bild", "ein foto", "ein video", "eine nachricht", "einen anhang",
-	"uma imagem", "uma foto", "um video", "uma mensagem", "um anexo", "unimmagine", "un immagine", "un messaggio",
-	"un allegato", "een afbeelding", "een foto", "een bericht", "een bijlage", "一张图片", "图片", "画像", "写真",
+	" an image", " a photo", " a picture", " a video", " a movie", " an attachment", " a message", " an audio message",
+	" a voice message", " a sticker", " a gif", " a link", " a location", " a contact", " a file", " images", " photos",
+	" una imagen", " una foto", " un video", " un mensaje", " un archivo adjunto", " une image", " une photo", " une video",
+	" un message", " une piece jointe", " ein bild", " ein foto", " ein video", " eine nachricht", " einen anhang",
+	" uma imagem", " uma foto", " um video", " uma mensagem", " um anexo", " unimmagine", " un immagine", " un messaggio",
+	" un allegato", " een afbeelding", " een foto", " een bericht", " een bijlage", " 一张图片", " 图片", " 画像", " 写真",
 }
 
 // autoReplyBytes is how much of a text is searched for the words of a machine:

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"math"
+	"math/rand/v2"
 	"runtime"
 	"strings"
 	"sync"
@@ -297,6 +298,48 @@ func FuzzRead(f *testing.F) {
 		}
 		r.Language(in)
 	})
+}
+
+// What is added up as whole numbers is what the formula of Model gives, also where one value has more rows than fit, and
+// where there are more values than sums.
+func TestScoreIsTheFormula(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	for _, c := range []struct {
+		hidden, features int
+		values           int // different ones
+	}{{0, 30, 3}, {4, 40, 2}, {32, 140, 9}, {32, 2000, 2}, {64, 600, 40}, {maxHidden, 1, 1}, {3, 0, 1}} {
+		columns := c.hidden + classifier.Classes
+		random := func(n int) []float32 {
+			out := make([]float32, n)
+			for i := range out {
+				out[i] = rng.Float32() - 0.5
+			}
+			return out
+		}
+		m := &Model{bits: 8, hidden: c.hidden, scale: random(columns), bias: random(c.hidden), out: random(c.hidden * classifier.Classes),
+			outB: random(classifier.Classes), table: make([]byte, columns<<8)}
+		for i := range m.table {
+			m.table[i] = byte(rng.Uint32())
+		}
+		m.table[0], m.table[1] = 0x80, 0x7f
+		fs, sum := make([]feature, c.features), make([]float64, columns)
+		for i := range fs {
+			fs[i] = feature{rng.Uint32N(1 << 8), float32(1+rng.IntN(c.values)) / 8}
+			for j := range sum {
+				sum[j] += float64(fs[i].val) * float64(int8(m.table[int(fs[i].idx)*columns+j]))
+			}
+		}
+		got := m.score(fs)
+		for k := range got {
+			want := float64(m.outB[k]) + sum[c.hidden+k]*float64(m.scale[c.hidden+k])
+			for j := range c.hidden {
+				want += math.Tanh(sum[j]*float64(m.scale[j])+float64(m.bias[j])) * float64(m.out[j*classifier.Classes+k])
+			}
+			if math.Abs(got[k]-want) > 1e-3*(1+math.Abs(want)) {
+				t.Errorf("%+v: class %d: %v, want %v", c, k, got[k], want)
+			}
+		}
+	}
 }
 
 func BenchmarkRead(b *testing.B) {

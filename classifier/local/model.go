@@ -215,17 +215,32 @@ func quantise(rows []float32, columns int) (table []byte, scale []float32) {
 	return table, scale
 }
 
-// score gives the logits of the classes.
+// score gives the logits of the classes. Rows of features with one value, and there are few values, are added up as
+// whole numbers before they are multiplied.
 func (m *Model) score(fs []feature) (z [classifier.Classes]float64) {
 	columns := m.hidden + classifier.Classes
 	var acc [maxColumns]float32
 	a := acc[:columns]
+	var sums [12]rowSum
+	used, g := 0, 0
 	for _, f := range fs {
-		row := m.table[int(f.idx)*columns:][:columns]
-		v := f.val
-		for j := range a {
-			a[j] += v * float32(int8(row[j]))
+		if used == 0 || sums[g].value != f.val || sums[g].rows == maxRows {
+			for g = 0; g < used && (sums[g].value != f.val || sums[g].rows == maxRows); g++ {
+			}
+			if g == len(sums) {
+				for i := range sums {
+					sums[i].addTo(a)
+				}
+				used, g = 0, 0
+			}
+			if g == used {
+				sums[g], used = rowSum{value: f.val}, used+1
+			}
 		}
+		sums[g].add(m.table[int(f.idx)*columns:][:columns])
+	}
+	for i := range sums[:used] {
+		sums[i].addTo(a)
 	}
 	for k := range z {
 		z[k] = float64(m.outB[k]) + float64(a[m.hidden+k])*float64(m.scale[m.hidden+k])
@@ -237,6 +252,52 @@ func (m *Model) score(fs []feature) (z [classifier.Classes]float64) {
 		}
 	}
 	return z
+}
+
+// rowSum is the sum of rows of int8 whose features have one value: eight columns at a time, each in 16 bits of a word, where it
+// stands 128 higher for each row, so that it is no negative number.
+type rowSum struct {
+	value float32
+	rows  int
+	even  [maxColumns / 8]uint64 // of columns 0, 2, 4 and 6 of each eight
+	odd   [maxColumns / 8]uint64
+	rest  [7]int32 // columns behind the last eight
+}
+
+// maxRows is how many rows 16 bits have room for.
+const maxRows = math.MaxUint16 / math.MaxUint8
+
+func (s *rowSum) add(row []byte) {
+	const signs, lanes = 0x8080808080808080, 0x00ff00ff00ff00ff
+	s.rows++
+	i := 0
+	for ; len(row) >= 8; row = row[8:] {
+		w := binary.LittleEndian.Uint64(row) ^ signs
+		s.even[i] += w & lanes
+		s.odd[i] += w >> 8 & lanes
+		i++
+	}
+	for k, b := range row {
+		s.rest[k] += int32(int8(b)) //nolint:gosec // a weight is a signed byte
+	}
+}
+
+// addTo adds the sum, times the value, to a.
+func (s *rowSum) addTo(a []float32) {
+	i := 0
+	for ; len(a) >= 8; a = a[8:] {
+		for k := range 8 {
+			w := s.even[i]
+			if k%2 == 1 {
+				w = s.odd[i]
+			}
+			a[k] += float32(s.value * float32(int(w>>(k/2*16)&0xffff)-128*s.rows))
+		}
+		i++
+	}
+	for k := range a {
+		a[k] += float32(s.value * float32(s.rest[k]))
+	}
 }
 
 func softmax(z []float64, p []float64) {
