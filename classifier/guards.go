@@ -583,7 +583,7 @@ func guardKeep(a *analysis) bool {
 	if !a.loses() {
 		return false
 	}
-	if !a.any(kindVerb) && a.needs() { // mutant: guards.needs
+	if !a.any(kindVerb) && (a.needs() || a.obtains()) { // mutant: guards.needs
 		return true
 	}
 	for n, it := range a.items {
@@ -708,6 +708,30 @@ func (a *analysis) needs() bool {
 	return false
 }
 
+// obtains says whether a yes is in the words of somebody who gets something, joins in or goes on: "grab it", "count me in", "keep
+// it coming" are the opposite of giving it up.
+func (a *analysis) obtains() bool {
+	for _, it := range a.items {
+		if it.kind != kindGo && it.kind != kindAssent && it.kind != kindApprove {
+			continue
+		}
+		for i := it.from; i < it.to; i++ {
+			switch a.tokens[i].text {
+			case "grab", "secure", "lock", "hook", "sign", "count", "snag", "have", "launch", "live", "deploy", "coming", "cop", "take", "start", "started", "continue", "going",
+				"llevo", "apunto", "apuntame", "cuenta", "sigue", "siga", "sigan", "continua", "marcha", "encantado", "encantada", "falta",
+				"prends", "preneur", "preneuse", "volontiers", "continuez", "poursuis", "nehm", "nehme", "dabei", "weiter", "hatt", "hatte",
+				"topo", "topamos", "dentro", "segue", "adoraria", "servono", "comodo", "partiamo", "continui", "sto", "meedoen", "doorgaan", "verder", "erbij",
+				"lena", "lo", "续", "继续", "来一波", "来一个", "想要", "続行", "続けて", "ほしいです", "要る", "必要です", "楽しみです", "嬉しい", "うれしいです", "好きです":
+				if w := a.tokens[i].text; w == "have" && a.tokens[it.from].text != "ill" && a.tokens[it.from].text != "we" && a.tokens[it.from].text != "i" || w == "take" && !a.says("ill", "take") && !a.says("will", "take") || w == "going" && a.tokens[it.from].text != "keep" || w == "weiter" && it.to == it.from+1 && it.kind != kindGo || (w == "lo" || w == "sto" || w == "start") && it.kind != kindGo || w == "count" && !a.says("me", "in") || w == "hatte" && !a.says("gern", "e") && it.to == it.from+1 {
+					continue
+				}
+				return true
+			}
+		}
+	}
+	return false
+}
+
 func (a *analysis) accepts() bool {
 	if !a.label.declines() && (len(a.label.tokens) == 0 || a.label.tokens[0].text != "ignore") {
 		return false
@@ -755,6 +779,9 @@ func (a *analysis) saysItIs(i, from int) bool {
 
 // guardSelf: "I will send it" says who does it, and it is not us.
 func guardSelf(a *analysis) bool {
+	if a.doesIt() || a.happened() { // mutant: guards.does-it
+		return true
+	}
 	for i := 0; i+1 < len(a.tokens); i++ {
 		switch a.tokens[i].text {
 		case "ill":
@@ -785,6 +812,146 @@ func guardSelf(a *analysis) bool {
 			if it.from > i && it.from <= i+5 && (it.kind == kindVerb || it.kind == kindGo) && !a.between(i, it.from) {
 				return true
 			}
+		}
+	}
+	return false
+}
+
+// doesIt says whether somebody is said to do it, in a word or two before the action or right behind it: "I do it", "let me do
+// it", "lo mando yo", "kann ich machen".
+func (a *analysis) doesIt() bool {
+	for n, it := range a.items {
+		if it.kind != kindVerb && it.kind != kindGo && (it.kind != kindAssent || !isDoing(a.tokens[it.from].text)) {
+			continue
+		}
+		if it.to < len(a.tokens) && !a.tokens[it.to].start && !a.tokens[it.to].comma && a.itemAt(it.to).kind == kindFunction {
+			last := it.to+1 == len(a.tokens) || a.tokens[it.to+1].start || a.tokens[it.to+1].comma
+			switch w := a.tokens[it.to].text; w {
+			case "ich", "ik", "io", "yo", "eu", "noi", "nosotros", "ella":
+				if last || w == "ich" || w == "ik" {
+					return true
+				}
+			}
+		}
+		if n == 0 || a.tokens[it.from].start || a.tokens[it.from].comma {
+			continue
+		}
+		k := it.from - 1
+		for k > 0 && isMeanwhile(a.tokens[k].text) && !a.tokens[k].start && !a.tokens[k].comma {
+			k--
+		}
+		if before := a.itemAt(k); before.kind != kindFunction && before.kind != kindFiller && before.kind != kindUnknown || before.to != k+1 {
+			continue
+		}
+		switch w := a.tokens[k].text; w {
+		case "i", "il", "elle", "gonna":
+			switch next := a.tokens[it.from].text; {
+			case w == "i" && (languages[a.language] == "it" || next == "get"), w == "il" && languages[a.language] != "fr", next == "va" && it.to < len(a.tokens), next == "say":
+				continue
+			}
+			return true
+		case "we", "je", "j", "jle", "jla", "ich", "ik", "eu", "io", "yo", "main", "मैं", "hum", "हम", "我", "我们", "私が", "hij", "zij", "ella", "ela", "ele", "lui", "她", "他":
+			return true
+		case "me":
+			if k > 0 && (a.tokens[k-1].text == "let" || a.tokens[k-1].text == "lemme") {
+				return true
+			}
+		case "le", "la", "les", "l":
+			if k > 0 && (a.tokens[k-1].text == "je" || a.tokens[k-1].text == "j") {
+				return true
+			}
+		case "lo", "los", "las":
+			if w := a.tokens[it.from].text; it.to == it.from+1 && strings.HasSuffix(w, "o") {
+				return true // "lo envío"
+			}
+		case "would", "id", "should", "will", "ill", "well":
+			if a.tokens[k].text == "id" || a.tokens[k].text == "ill" || k > 0 && (a.tokens[k-1].text == "i" || a.tokens[k-1].text == "we") {
+				return true
+			}
+		case "kann", "kan", "macht", "mag":
+			if k+1 < len(a.tokens) && (a.tokens[k+1].text == "ich" || a.tokens[k+1].text == "ik") {
+				return true
+			}
+			if k > 0 && (a.tokens[k-1].text == "er" || a.tokens[k-1].text == "ich" || a.tokens[k-1].text == "sie" && a.tokens[k].text != "mag" || a.tokens[k-1].text == "hij" || a.tokens[k-1].text == "zij") {
+				return true
+			}
+		}
+	}
+	if a.says("do", "it") && (a.says("i", "do") || a.says("we", "do")) {
+		return true
+	}
+	return a.says("from", "here") || a.says("moi", "qui") || a.says("ga", "ik") || a.says("zal", "ik")
+}
+
+// isDoing is a word that does something, also where it is listed as a yes.
+func isDoing(w string) bool {
+	switch w {
+	case "do", "go", "fais", "faites", "fonce", "foncez", "lance", "lancez", "leg", "mach", "machen", "zieh", "tu", "fai", "fallo", "faccio", "facciamo", "facciamolo", "faz", "haz", "hazlo", "doe", "doen", "regel", "做", "办":
+		return true
+	}
+	return false
+}
+
+// says whether the text has the two words after each other.
+func (a *analysis) says(first, second string) bool {
+	for i := 1; i < len(a.tokens); i++ {
+		if a.tokens[i-1].text == first && a.tokens[i].text == second && !a.tokens[i].start {
+			return true
+		}
+	}
+	return false
+}
+
+// isMeanwhile is a small word between a subject and what it does.
+func isMeanwhile(w string) bool {
+	switch w {
+	case "just", "also", "now", "always", "already", "mal", "jetzt", "gleich", "nu", "even", "ff", "ya", "ja", "schon", "马上", "就", "去", "来", "hi", "ही", "het", "dat", "das", "es", "die", "te":
+		return true
+	}
+	return false
+}
+
+// happened says whether the action of the label, or a request, stands in a form that has lost its accent and is past: "envoyé",
+// "envié".
+func (a *analysis) happened() bool {
+	for _, it := range a.items {
+		if it.kind != kindVerb && it.kind != kindGo {
+			continue
+		}
+		w := a.tokens[it.to-1].text
+		if consentsFormally(w) {
+			continue
+		}
+		switch languages[a.language] {
+		case "fr":
+			if it.to > it.from+1 {
+				continue
+			}
+			next := ""
+			if it.to < len(a.tokens) && !a.tokens[it.to].start {
+				next = a.tokens[it.to].text
+			}
+			switch next {
+			case "le", "la", "les", "lui", "leur", "moi", "nous", "ca":
+				continue // "envoyé le" is how some spell "envoyez-le"
+			}
+			if strings.HasSuffix(w, "e") && accented(a.own, w, "é") || strings.HasSuffix(w, "ee") && accented(a.own, w[:len(w)-1], "é") {
+				return true
+			}
+		case "es":
+			if strings.HasSuffix(w, "e") && accented(a.own, w, "é") || strings.HasSuffix(w, "o") && accented(a.own, w, "ó") {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// accented says whether a folded word stands in the text with the accent on its last letter.
+func accented(own, w, end string) bool {
+	for f := range strings.FieldsFuncSeq(strings.ToLower(own), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsMark(r) }) {
+		if strings.Contains(f, end) && strings.HasPrefix(fold(f), w) && (strings.HasSuffix(f, end) || strings.HasSuffix(f, end+"e") || strings.HasSuffix(f, end+"s") || strings.HasSuffix(f, end+"es")) {
+			return true
 		}
 	}
 	return false
@@ -923,7 +1090,7 @@ func guardConsent(a *analysis) bool {
 			return true
 		}
 	}
-	return !a.consent() || a.picksOne() || a.dangles() || a.pointsAtSomebody()
+	return !a.consent() || a.picksOne() || a.dangles() || a.pointsAtSomebody() || a.fragment()
 }
 
 // dangles says whether the text breaks off: "yes my", "ja maar", "sí y".

@@ -21,6 +21,7 @@ func TestWideWordsCarryNoConsent(t *testing.T) {
 		{"send email to Dana", "sí a ella"},
 		{"assign the ticket to Ravi", "yes her"},
 		{"invite Tom to lunch", "yes us"},
+		{"assign the ticket to Ravi", "yes the ticket to her"},
 		{"pay 500.00 to Lee", "yes in euros"},
 		{"refund order 12", "yes part"},
 		{"book train to Leeds", "yes by bus"},
