@@ -143,7 +143,7 @@ func (l *lexicon) partedVerb(toks []token) uint64 {
 	for k := 2; k < len(toks) && k <= 5; k++ {
 		switch p := toks[k].text; p {
 		case "up", "off", "on", "down", "out":
-			return l.verbs.at(toks[0].text + " " + p)
+			return l.verbs.of(toks[0].text, p)
 		}
 	}
 	return 0
@@ -153,26 +153,21 @@ func (l *lexicon) partedVerb(toks []token) uint64 {
 // any language. A verb that gives a family its name means that family alone:
 // "send" may pay a bill, but an offer to send is none to pay.
 func (l *lexicon) verbAt(toks []token, i int) uint64 {
-	for n := min(3, len(toks)-i); n > 0; n-- {
-		key := toks[i].text
-		if family, ok := l.families[key]; ok && n == 1 {
-			return 1 << family
-		}
-		if n > 1 {
-			var b strings.Builder
-			for k := range n {
-				if k > 0 {
-					b.WriteByte(' ')
-				}
-				b.WriteString(toks[i+k].text)
-			}
-			key = b.String()
-		}
-		if v := l.verbs.at(key); v != 0 {
+	first := toks[i].text
+	if len(toks)-i > 2 {
+		if v := l.verbs.of(first, toks[i+1].text, toks[i+2].text); v != 0 {
 			return v
 		}
 	}
-	return 0
+	if len(toks)-i > 1 {
+		if v := l.verbs.of(first, toks[i+1].text); v != 0 {
+			return v
+		}
+	}
+	if family, ok := l.families[first]; ok {
+		return 1 << family
+	}
+	return l.verbs.at(first)
 }
 
 // analyse reads a prepared reply against the open offers.
@@ -682,7 +677,7 @@ func (a *analysis) parted(l *lexicon, t *table, i int) int {
 			if k == i+1 || !object {
 				return 0
 			}
-			if l.verbs.at(w+" "+o)&a.label.verbs != 0 {
+			if l.verbs.of(w, o)&a.label.verbs != 0 {
 				return k + 1 - i
 			}
 			return 0

@@ -600,6 +600,15 @@ func (w *writer) setPlace(i, at int) {
 	w.b[i], w.b[i+1], w.b[i+2] = byte(at), byte(at>>8), byte(at>>16)
 }
 
+// wordAt is the place of a word.
+func (w *writer) wordAt(text string) int {
+	at := w.words[text]
+	if at == 0 {
+		w.err = cmp.Or(w.err, fmt.Errorf("classifier: the lexicon has %q in a phrase, and not as a word", text))
+	}
+	return at
+}
+
 func (w *writer) set32(i int, v uint32) { binary.LittleEndian.PutUint32(w.b[i:], v) }
 
 func (w *writer) bits(v uint64) { w.b = binary.LittleEndian.AppendUint64(w.b, v) }
@@ -616,7 +625,7 @@ func (w *writer) flag(is bool) {
 func (w *writer) actions(all map[string]uint64) {
 	w.number(len(all))
 	for _, a := range slices.Sorted(maps.Keys(all)) {
-		w.place(w.words[a])
+		w.place(w.wordAt(a))
 		w.place(w.bitsAt[all[a]])
 	}
 }
@@ -705,7 +714,7 @@ func (w *writer) addPhrases(group uint8, ps []phrase) {
 		w.b = append(w.b, byte(len(p.rest)), max(byte(p.kind), byte(p.part))) //nolint:gosec // an entry has at most maxTokens words
 		w.place(w.bitsAt[p.verbs])
 		for _, r := range p.rest {
-			w.place(w.words[r])
+			w.place(w.wordAt(r))
 		}
 	}
 	w.setPlace(size, len(w.b)-size-placeSize)

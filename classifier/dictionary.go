@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"hash/crc32"
 	"math/bits"
-	"strings"
 )
 
 // The lexicon is one file that is made beforehand, by [BuildLexicon], and read in place: a word costs nothing until it is
@@ -256,17 +255,19 @@ func (c entriesOf) at(w string) entry {
 	return entry{}
 }
 
-// verbsOf gives the families of an action in any language; of one of several words, joined by spaces.
+// verbsOf gives the families of an action, of one word or of several, in any language.
 type verbsOf struct{ d *dictionary }
 
-func (c verbsOf) at(key string) (verbs uint64) {
-	first, rest, several := strings.Cut(key, " ")
-	if !several {
-		return bitsOf{c.d, recordVerbs}.at(first)
+func (c verbsOf) at(w string) uint64 { return bitsOf{c.d, recordVerbs}.at(w) }
+
+func (c verbsOf) of(first, second string, more ...string) (verbs uint64) {
+	at, ahead := c.d.find(first), c.d.find(second)
+	if at == 0 || ahead == 0 {
+		return 0
 	}
 	for lang := range uint8(len(languages)) {
-		for ps := c.d.phrases(first, lang); ps.next(); {
-			if ps.reads(rest) {
+		for ps := c.d.phrasesAt(at, lang); ps.next(); {
+			if ps.more() == 1+len(more) && ps.word(0) == ahead && ps.goesOn(more) {
 				verbs |= c.d.bits(ps.verbs())
 			}
 		}
@@ -351,19 +352,14 @@ func (p *phrases) stands(toks []token, i, to int) bool {
 	return true
 }
 
-// reads says whether the words after the first are these, joined by spaces.
-func (p *phrases) reads(rest string) bool {
-	for k := range p.more() {
-		w := p.d.word(p.word(k))
-		if k > 0 {
-			w = " " + w
-		}
-		var ok bool
-		if rest, ok = strings.CutPrefix(rest, w); !ok {
+// goesOn says whether the words after the second are these.
+func (p *phrases) goesOn(words []string) bool {
+	for k, w := range words {
+		if p.d.word(p.word(k+1)) != w {
 			return false
 		}
 	}
-	return rest == ""
+	return true
 }
 
 // reader reads the lists, one after the other.

@@ -73,11 +73,12 @@ func TestLexicon_SaysWhatItsListsSay(t *testing.T) {
 		}
 	}
 	for key, verbs := range actions {
-		if got := l.verbs.at(key); got != verbs {
+		ws := strings.Fields(key)
+		if got := l.verbs.of(ws[0], ws[1], ws[2:]...); got != verbs {
 			t.Errorf("%q is of the families %b, want %b", key, got, verbs)
 		}
-		if got := l.verbs.at(key + "x"); got != actions[key+"x"] {
-			t.Errorf("%qx is of the families %b", key, got)
+		if got := l.verbs.of(ws[0], ws[1], append(ws[2:], "go")...); got != actions[key+" go"] {
+			t.Errorf("%q and go is of the families %b", key, got)
 		}
 	}
 	if l.cjk.max != b.cjk.max || !slices.Equal(slices.Sorted(maps.Keys(l.families)), sorted(slices.Clone(b.families))) {

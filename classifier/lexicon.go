@@ -95,7 +95,7 @@ type lexicon struct {
 	known    languagesOf
 	own      languagesOf // the same, without what every language has in common
 	cjk      *cjkSet
-	verbs    verbsOf // any language; phrases joined by spaces
+	verbs    verbsOf // any language
 	nouns    nounsOf
 	special  nounsOf           // groups that a label's word may be called by, not the other way round
 	families map[string]int    // name of a verb family to its index
