@@ -67,6 +67,7 @@ func scanOffer(row pgx.CollectableRow) (offers.Offer, error) {
 type querier interface {
 	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
 	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
+	SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults
 }
 
 func oneOffer(ctx context.Context, q querier, where string, args ...any) (offers.Offer, error) {
@@ -121,33 +122,34 @@ func (s *Store) Operation(ctx context.Context, accountID, id string) (offers.Ope
 	return op, nil
 }
 
+// oneOperation reads an operation and its offer in one round trip.
 func oneOperation(ctx context.Context, q querier, accountID, id string) (offers.Operation, error) {
 	op := offers.Operation{AccountID: accountID}
-	var args, result []byte
-	var offerID string
-	err := q.QueryRow(ctx, `SELECT x.id, x.run_id, x.person_id, x.kind, x.tool, x.args, encode(x.args_sha256, 'hex'), x.decision, x.reason,
-		x.rule, x.detail, x.tier, x.capability, x.state, x.begun_at, x.begun_by, x.result, coalesce(o.id::text, ''), coalesce(x.permission_id::text, '')
-		FROM operations x LEFT JOIN offers o ON o.operation_id = x.id WHERE x.id = $1 AND x.account_id = $2`, id, accountID).
-		Scan(&op.ID, &op.RunID, &op.PersonID, &op.Kind, &op.Tool, &args, &op.ArgsSHA256, &op.Decision, &op.Reason,
-			&op.Rule, &op.Detail, &op.Tier, &op.Capability, &op.State, &op.BegunAt, &op.BegunBy, &result, &offerID, &op.PermissionID)
-	if err != nil {
-		if badID(err) {
-			err = pgx.ErrNoRows
+	var b pgx.Batch
+	b.Queue(`SELECT x.id, x.run_id, x.person_id, x.kind, x.tool, x.args, encode(x.args_sha256, 'hex'), x.decision, x.reason,
+		x.rule, x.detail, x.tier, x.capability, x.state, x.begun_at, x.begun_by, x.result, coalesce(x.permission_id::text, '')
+		FROM operations x WHERE x.id = $1 AND x.account_id = $2`, id, accountID).QueryRow(func(row pgx.Row) error {
+		var args, result []byte
+		err := row.Scan(&op.ID, &op.RunID, &op.PersonID, &op.Kind, &op.Tool, &args, &op.ArgsSHA256, &op.Decision, &op.Reason,
+			&op.Rule, &op.Detail, &op.Tier, &op.Capability, &op.State, &op.BegunAt, &op.BegunBy, &result, &op.PermissionID)
+		op.Args, op.Result = args, result
+		if op.BegunAt != nil {
+			*op.BegunAt = op.BegunAt.UTC()
 		}
-		return op, notFound(err)
-	}
-	op.Args, op.Result = args, result
-	if op.BegunAt != nil {
-		*op.BegunAt = op.BegunAt.UTC()
-	}
-	if offerID != "" {
-		o, err := oneOffer(ctx, q, `WHERE o.id = $1`, offerID)
-		if err != nil {
-			return op, err
+		return err
+	})
+	b.Queue(`SELECT `+offerColumns+fromOffers+`WHERE o.operation_id = $1 AND o.account_id = $2`, id, accountID).Query(func(rows pgx.Rows) error {
+		o, err := pgx.CollectExactlyOneRow(rows, scanOffer)
+		switch {
+		case errors.Is(err, pgx.ErrNoRows): // it was never asked about
+			return nil
+		case err != nil:
+			return err
 		}
 		op.Offer = &o
-	}
-	return op, nil
+		return nil
+	})
+	return op, notFound(q.SendBatch(ctx, &b).Close())
 }
 
 // The yes. Its UPDATE of offers holds every condition; ledger row, events, operation, message and the thread's head follow

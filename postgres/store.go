@@ -111,7 +111,7 @@ func (s *Store) Pending(ctx context.Context) (int, error) {
 
 // thread is a person's locked thread row inside a transaction, and what is to be written with it.
 type thread struct {
-	tx        pgx.Tx
+	tx        session
 	now       time.Time
 	personID  string
 	accountID string
@@ -126,23 +126,42 @@ type thread struct {
 
 // inThread runs fn with the person's thread row locked, writes what it queued and commits. Errors of fn go out as
 // they are. offers.ErrNotFound: there is no such person.
+//
+// The transaction begins in the round trip of the lock and ends in that of the writes.
 func (s *Store) inThread(ctx context.Context, personID string, fn func(th *thread) error) error {
-	return pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
-		th, err := lock(ctx, tx, personID)
-		if err != nil {
-			return err
+	conn, err := s.pool.Acquire(ctx)
+	if err != nil {
+		return err
+	}
+	defer conn.Release()
+	defer func() {
+		if conn.Conn().PgConn().TxStatus() != 'I' { // where that cannot be said, Release closes the connection
+			_, _ = conn.Exec(ctx, "rollback")
 		}
-		if err := fn(th); err != nil {
-			return err
-		}
-		return th.flush(ctx)
-	})
+	}()
+	th, err := lock(ctx, conn, personID, "begin")
+	if err != nil {
+		return err
+	}
+	if err := fn(th); err != nil {
+		return err
+	}
+	return th.flush(ctx, "commit")
 }
 
-// lock takes the thread row and then, in its own statement, reads the clock.
-func lock(ctx context.Context, tx pgx.Tx, personID string) (*thread, error) {
+// session is what a transaction is spoken over: the driver's own, or a connection.
+type session interface {
+	querier
+	Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error)
+}
+
+// lock takes the thread row, after the statements before, and then, in its own statement, reads the clock.
+func lock(ctx context.Context, tx session, personID string, before ...string) (*thread, error) {
 	th := &thread{tx: tx, personID: personID}
 	var b pgx.Batch
+	for _, s := range before {
+		b.Queue(s)
+	}
 	b.Queue(`SELECT account_id, messages, texts, ledger, head FROM threads WHERE person_id = $1 FOR NO KEY UPDATE`, personID).
 		QueryRow(func(row pgx.Row) error {
 			var head []byte
@@ -187,19 +206,28 @@ func (th *thread) text(kind offers.TextKind, offerID string, addr, our people.Ad
 		th.lastText, th.accountID, th.personID, th.texts, string(kind), offerID, string(addr), string(our), body, th.now)
 }
 
-// flush writes ledger rows first, so that a failure there is known for what it is, then everything that was queued.
-func (th *thread) flush(ctx context.Context) error {
+// flush writes ledger rows first, so that a failure there is known for what it is, then everything that was queued, and
+// runs the statements after.
+func (th *thread) flush(ctx context.Context, after ...string) error {
+	var all pgx.Batch
+	written := 0
 	for _, r := range th.ledger {
-		_, err := th.tx.Exec(ctx, `INSERT INTO ledger (account_id, person_id, number, at, kind, operation_id, body, prev, hash)
+		all.Queue(`INSERT INTO ledger (account_id, person_id, number, at, kind, operation_id, body, prev, hash)
 			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`,
-			th.accountID, th.personID, r.Number, r.At, string(r.Kind), r.OperationID, r.Body, r.Prev[:], r.Hash[:])
-		if err != nil {
-			return fmt.Errorf("%w: %w", offers.ErrLedgerUnavailable, err)
-		}
+			th.accountID, th.personID, r.Number, r.At, string(r.Kind), r.OperationID, r.Body, r.Prev[:], r.Hash[:]).
+			Exec(func(pgconn.CommandTag) error { written++; return nil })
 	}
-	th.batch.Queue(`UPDATE threads SET messages = $2, texts = $3, ledger = $4, head = $5 WHERE person_id = $1`,
+	all.QueuedQueries = append(all.QueuedQueries, th.batch.QueuedQueries...)
+	all.Queue(`UPDATE threads SET messages = $2, texts = $3, ledger = $4, head = $5 WHERE person_id = $1`,
 		th.personID, th.messages, th.texts, th.rows, th.head[:])
-	return th.tx.SendBatch(ctx, &th.batch).Close()
+	for _, s := range after {
+		all.Queue(s)
+	}
+	err := th.tx.SendBatch(ctx, &all).Close()
+	if err != nil && written < len(th.ledger) {
+		err = fmt.Errorf("%w: %w", offers.ErrLedgerUnavailable, err)
+	}
+	return err
 }
 
 // notFound turns the driver's word for an empty result into ours.

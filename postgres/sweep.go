@@ -50,7 +50,7 @@ func (s *Store) each(ctx context.Context, what, query string, ago time.Duration,
 	return total, errors.Join(errs...)
 }
 
-func ids(ctx context.Context, tx pgx.Tx, query string, args ...any) ([]string, error) {
+func ids(ctx context.Context, tx session, query string, args ...any) ([]string, error) {
 	rows, err := tx.Query(ctx, query, args...)
 	if err != nil {
 		return nil, err
