@@ -161,6 +161,14 @@ func TestWideWordsBesideAYes(t *testing.T) {
 		{"send email to Dana", "sí, perdón la demora", "perdón la demora"},
 		{"delete 3 old emails", "va bene, elimina", "elimina tutto"},
 		{"roll back release 3", "roll it back, everything's on fire", "everything's on fire"},
+		{"turn off the heating", "ok mach aus", "ok mach an"},
+		{"turn on the heating", "prima doe maar aan", "prima doe maar uit"},
+		{"summarize the report", "ja vat maar samen", "ja vertaal maar"},
+		{"order dog food 12 kg", "ja hondenvoer", "ja kattenvoer"},
+		{"pay water bill 41.20 EUR", "ja wasserrechnung zahlen", "ja telefonrechnung zahlen"},
+		{"call in sick for tomorrow", "ja meld me maar ziek", "ja meld me maar af"},
+		{"remove Jan from the group", "ja haal eruit", "ja jan erbij"},
+		{"add milk to the shopping list", "ja zet erbij", "ja melk eraf"},
 	} {
 		if v := adversary(t, c.passes, c.label); !v.Confirms(ActThreshold) {
 			t.Errorf("%q to %q is held back by %v", c.passes, c.label, v.Guards)
