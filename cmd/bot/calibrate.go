@@ -48,7 +48,9 @@ type calibrateCmd struct {
 // Help is the command's example.
 func (calibrateCmd) Help() string {
 	return `p means something only against labelled replies. A data line:
-  {"text":"ya send it","earlier":[],"offers":["send email to Dana"],"label":"confirm"}
+  {"text":"ya send it","earlier":[],"offers":["send email to Dana"],"label":"confirm","lang":"en"}
+
+Code acts in the languages only whose own rows show enough: those without "lang" bless none.
 
 Example:
   bot calibrate --data replies.jsonl --out calibrated
@@ -318,7 +320,11 @@ func printResult(e *env, res calibration.Result) {
 	e.printf("reader     %s\nrows       %d, %d yeses, %d without a reading\n", res.Fingerprint, res.Data.Rows, res.Data.Yes, res.Failed)
 	e.printf("calibrator %s\nthreshold  %.4g\nprecision  %s of the confirms acted on\nrecall     %s of the yeses acted on\nstopped    %s of the rest not acted on\n",
 		res.Why, res.Threshold, share(res.Precision), share(res.Recall), share(res.Stopped))
-	e.printf("ECE        %.4f of p(confirm), %.4f as read; Brier %.4f\nacts in    %s\n", res.ECE, res.ECERaw, res.Brier, strings.Join(res.Languages, " "))
+	in := strings.Join(res.Languages, " ")
+	if in == "" {
+		in = fmt.Sprintf("no language: one takes %d right confirms of as many in rows with its \"lang\"", calibration.NeededRight(res.LangTarget))
+	}
+	e.printf("ECE        %.4f of p(confirm), %.4f as read; Brier %.4f\nacts in    %s\n", res.ECE, res.ECERaw, res.Brier, in)
 	for _, f := range res.Classes {
 		e.printf("class      %-10s precision %d of %d, recall %d of %d\n", f.Class, f.Precision.Right, f.Precision.Of, f.Recall.Right, f.Recall.Of)
 	}
@@ -400,7 +406,7 @@ func (c *calibrateCmd) hostile(e *env, rows []calibration.Row) error {
 		}
 	}
 	h.Stopped = calibration.NewCount(none-through, none)
-	if err := h.print(e, c, "guards alone stop, of the replies that are no yes,"); err != nil {
+	if err := h.print(e, c, "of the replies that are no yes guards alone stop"); err != nil {
 		return err
 	}
 	if none > 0 && h.Stopped.Share() < leastStopped {
@@ -422,7 +428,7 @@ func (c *calibrateCmd) honest(e *env, rows []calibration.Row) error {
 		}
 	}
 	h.Stopped = calibration.NewCount(len(res.Missed), res.Data.Yes)
-	return h.print(e, c, "guards hold back, of the real yeses,")
+	return h.print(e, c, "of the real yeses guards hold back")
 }
 
 // export writes replies that fell through as data lines. The label is what the reader said: whoever labels puts the right

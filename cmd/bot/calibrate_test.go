@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -300,5 +301,21 @@ func TestProgressIsDrawnForSlowReadersAlone(t *testing.T) {
 	p.end()
 	if !strings.Contains(b.String(), "5 of 10, 5s left") || !strings.HasSuffix(b.String(), "10 of 10, 0s left \n") {
 		t.Errorf("%q", b.String())
+	}
+}
+
+// TestCalibrateWithoutLanguages: a file that acts in no language blocks what it was made to let through, which is said.
+func TestCalibrateWithoutLanguages(t *testing.T) {
+	raw, err := os.ReadFile(many(t, 20))
+	if err != nil {
+		t.Fatal(err)
+	}
+	set := filepath.Join(t.TempDir(), "plain.jsonl")
+	if err := os.WriteFile(set, bytes.ReplaceAll(raw, []byte(`,"lang":"en"`), nil), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	code, out, errs := bot(t, nil, "", "calibrate", "--data", set, "--target-precision", "0.8")
+	if code != exitOK || !strings.Contains(out, `acts in    no language: one takes 59 right confirms of as many in rows with its "lang"`) {
+		t.Errorf("%d %s%s", code, out, errs)
 	}
 }

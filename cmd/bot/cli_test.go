@@ -247,6 +247,7 @@ func TestMisconfigurationsAreRefused(t *testing.T) {
 		{"no such policy", sim, []string{"--policy", filepath.Join(dir, "none.yaml")}, "COUNTERSIGN_POLICY"},
 		{"a policy with a mistake", sim, []string{"--policy", write("policy.yaml", "version: 1\ntools:\n  a.b:\n    effect: fly\n")}, "policy.yaml"},
 		{"no such calibration", sim, []string{"--calibration", filepath.Join(dir, "none.json")}, "COUNTERSIGN_CALIBRATION"},
+		{"an address that is none", sim, []string{"--addr", "nowhere"}, "COUNTERSIGN_ADDR"},
 		{"no such config", sim, []string{"--config", filepath.Join(dir, "none.yaml")}, "cannot be read"},
 		{"a setting that does not exist", sim, []string{"--config", write("bot.yaml", "min_raed: 1s\n")}, "min_raed"},
 		{"a value twice", []string{"COUNTERSIGN_SIM=1", "COUNTERSIGN_ADDR=127.0.0.1:1", "COUNTERSIGN_ADDR_FILE=" + write("addr", "x")}, nil, "COUNTERSIGN_ADDR_FILE"},

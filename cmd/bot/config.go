@@ -3,9 +3,9 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/url"
 	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
@@ -153,7 +153,10 @@ func load(vars map[string]string, path string, flags map[string]string) (config,
 func loadFile(k *koanf.Koanf, path string) error {
 	f := koanf.New(".")
 	if err := f.Load(file.Provider(path), yaml.Parser()); err != nil {
-		return usage("The config file %s cannot be read: %v", filepath.Base(path), err)
+		if pe := (*fs.PathError)(nil); errors.As(err, &pe) {
+			err = pe.Err
+		}
+		return usage("The config file %s cannot be read: %v", path, err)
 	}
 	for _, key := range f.Keys() {
 		known := false
@@ -161,7 +164,7 @@ func loadFile(k *koanf.Koanf, path string) error {
 			known = known || s.key == key
 		}
 		if !known {
-			return usage("The config file %s has a setting that does not exist: %s", filepath.Base(path), key)
+			return usage("The config file %s has a setting that does not exist: %s", path, key)
 		}
 	}
 	return k.Merge(f)

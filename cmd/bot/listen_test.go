@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
 	"fmt"
 	"io"
@@ -11,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/countersign/countersign/channel"
 	"github.com/countersign/countersign/offers"
 	"github.com/countersign/countersign/people"
 )
@@ -113,4 +115,22 @@ func TestSlowBodies(t *testing.T) {
 		}
 		_ = conn.Close()
 	}
+}
+
+// TestScreen: what arrives on the simulated phone can be read, and does nothing to the terminal.
+func TestScreen(t *testing.T) {
+	r, w := io.Pipe()
+	sim := channel.NewSim(time.Now)
+	end := (&env{ctx: t.Context(), stdout: w}).screen(sim)
+	sent := sim.Send(t.Context(), offers.Outgoing{From: "sim:countersign", To: "sim:alex", Body: "Not clear\x1b[2J\n\nReply YES or NO."})
+	if sent.Outcome != offers.OutcomeAccepted {
+		t.Fatal(sent)
+	}
+	lines := bufio.NewReader(r)
+	for _, want := range []string{"  ┌ text to sim:alex\n", "  │ Not clear<U+001B>[2J\n", "  │ \n", "  │ Reply YES or NO.\n"} {
+		if got, err := lines.ReadString('\n'); got != want || err != nil {
+			t.Errorf("%q %v, want %q", got, err, want)
+		}
+	}
+	end()
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -29,7 +30,7 @@ type peopleAdd struct {
 	Name      string `required:"" help:"What to call them."`
 	Address   string `required:"" help:"sms:+E.164, whatsapp:+E.164 or sim:name." placeholder:"sms:+12025550102"`
 	As        string `required:"" help:"owner or paired."`
-	OurNumber string `help:"The number of ours that they are asked from; else the one of TWILIO_FROM." placeholder:"sms:+12025550100"`
+	OurNumber string `help:"The number of ours that they are asked from; else the account's own, or that of TWILIO_FROM." placeholder:"sms:+12025550100"`
 }
 
 type peopleList struct{ adminFlags }
@@ -56,7 +57,7 @@ func (c *peopleAdd) Run(e *env) error {
 		return err
 	}
 	return c.with(e, func(s store, cfg config) error {
-		our, err := ourOf(cfg, addr, c.OurNumber)
+		our, err := ourOf(e, s, cfg, c.Account, addr, c.OurNumber)
 		if err != nil {
 			return err
 		}
@@ -269,7 +270,7 @@ type peopleBind struct {
 	adminFlags
 	ID        string `arg:"" help:"The person's id."`
 	Address   string `required:"" help:"sms:+E.164, whatsapp:+E.164 or sim:name." placeholder:"sms:+12025550102"`
-	OurNumber string `help:"The number of ours that they are asked from; else the one of TWILIO_FROM." placeholder:"sms:+12025550100"`
+	OurNumber string `help:"The number of ours that they are asked from; else the account's own, or that of TWILIO_FROM." placeholder:"sms:+12025550100"`
 }
 
 type peopleUnbind struct {
@@ -329,7 +330,7 @@ func (c *peopleBind) Run(e *env) error {
 		return err
 	}
 	return c.alter(e, c.ID, "bound", string(addr), func(s store, cfg config) error {
-		our, err := ourOf(cfg, addr, c.OurNumber)
+		our, err := ourOf(e, s, cfg, c.Account, addr, c.OurNumber)
 		if err != nil {
 			return err
 		}
@@ -367,9 +368,9 @@ func (c *peopleUnbind) Run(e *env) error {
 }
 
 // ourOf is the number of ours that was named, or the one that is configured on the address's channel.
-func ourOf(cfg config, addr people.Address, named string) (our people.Address, err error) {
+func ourOf(e *env, s store, cfg config, account string, addr people.Address, named string) (our people.Address, err error) {
 	if named == "" {
-		our, err = cfg.ourNumber(addr)
+		our, err = numberOf(e, s, cfg, account, addr)
 	} else {
 		our, err = people.ParseAddress(named)
 	}
@@ -380,6 +381,31 @@ func ourOf(cfg config, addr people.Address, named string) (our people.Address, e
 		return "", usage("The address and our number must be on one channel.")
 	}
 	return our, nil
+}
+
+// numberOf picks the number of ours that an account's people are asked from. An account with numbers of its own takes one of
+// those: at TWILIO_FROM, which may be another's, its people would be strangers to it.
+func numberOf(e *env, s store, cfg config, account string, addr people.Address) (people.Address, error) {
+	all, err := s.Accounts(e.ctx)
+	if err != nil {
+		return "", err
+	}
+	var own []people.Address
+	for _, a := range all {
+		for _, n := range a.Numbers {
+			if a.ID == account && n.Channel() == addr.Channel() {
+				own = append(own, n)
+			}
+		}
+	}
+	usual, err := cfg.ourNumber(addr)
+	switch {
+	case len(own) == 0, err == nil && slices.Contains(own, usual):
+		return usual, err
+	case len(own) > 1:
+		return "", usage("Account %s has %d numbers on that channel: name one with --our-number.", account, len(own))
+	}
+	return own[0], nil
 }
 
 // alter runs a change of one person, says what it was, and warns where nobody is left who can approve as owner.

@@ -130,3 +130,42 @@ func TestEveryRunsAStepOnceInThatTime(t *testing.T) {
 		t.Errorf("run %d times", n)
 	}
 }
+
+// TestAccountsOwnNumber: people are asked from a number of their own account where it has one, since TWILIO_FROM may be
+// another account's.
+func TestAccountsOwnNumber(t *testing.T) {
+	vars := environ(t, "TWILIO_FROM=+12025550100")
+	do := func(want int, args ...string) string {
+		t.Helper()
+		code, out, errs := bot(t, vars, "", args...)
+		if code != want {
+			t.Fatalf("%q: %d %s", args, code, errs)
+		}
+		return out + errs
+	}
+	add := func(want int, account, address string) string {
+		t.Helper()
+		return do(want, "people", "add", "--account", account, "--name", "Kim", "--address", address, "--as", "owner")
+	}
+	do(exitOK, "accounts", "add", "harbour", "--number", "sms:+12025550199")
+	add(exitOK, "default", "sms:+12025550102")
+	add(exitOK, "harbour", "sms:+12025550103")
+	add(exitOK, "harbour", "sim:kim")
+	for account, want := range map[string][]string{"default": {"sms:+12025550100"}, "harbour": {"sms:+12025550199", "sim:countersign"}} {
+		out := do(exitOK, "people", "list", "--account", account, "--json")
+		if strings.Count(out, `"our_number"`) != len(want) {
+			t.Errorf("%s: %s", account, out)
+		}
+		for _, w := range want {
+			if !strings.Contains(out, `"our_number":"`+w+`"`) {
+				t.Errorf("%s: %s, want %s", account, out, w)
+			}
+		}
+	}
+	do(exitOK, "accounts", "set", "harbour", "--number", "sms:+12025550198")
+	if out := add(exitUsage, "harbour", "sms:+12025550104"); !strings.Contains(out, "--our-number") {
+		t.Error(out)
+	}
+	do(exitOK, "accounts", "set", "harbour", "--number", "sms:+12025550100")
+	add(exitOK, "harbour", "sms:+12025550104") // TWILIO_FROM is one of its numbers
+}

@@ -267,7 +267,7 @@ func (c *directList) Run(e *env) error {
 		}
 		return e.table("PERSON\tADDRESS\tUNTIL\tID", func(line func(...any)) {
 			for _, d := range all {
-				until := "removed"
+				until := "it is removed"
 				if d.Until != nil {
 					until = d.Until.Format(time.RFC3339)
 				}

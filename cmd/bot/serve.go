@@ -1,12 +1,17 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"log/slog"
 	"net"
 	"runtime/debug"
+	"strings"
+	"sync"
 
+	"github.com/countersign/countersign/channel"
 	"github.com/countersign/countersign/classifier"
+	"github.com/countersign/countersign/offers"
 )
 
 // gcPercent halves the heap of a server where GOGC does not say: what lives is a few MiB, and collecting twice as often
@@ -31,7 +36,7 @@ type serveCmd struct {
 	TimeZone              string `help:"The people's time zone, for times in what they type (COUNTERSIGN_TIME_ZONE)." placeholder:"UTC"`
 	HourlyTexts           string `help:"Questions and notices of the service's own to one person within an hour (COUNTERSIGN_HOURLY_TEXTS)." placeholder:"20"`
 	IdleDays              string `help:"Unbind an address after so many days without a text from it; 0 is never (COUNTERSIGN_IDLE_DAYS)." placeholder:"0"`
-	Sim                   bool   `help:"The simulated phone instead of Twilio (COUNTERSIGN_SIM)."`
+	Sim                   bool   `help:"The simulated phone instead of Twilio; what arrives there is printed (COUNTERSIGN_SIM)."`
 	AllowPrivateEndpoints bool   `help:"Post events to private networks and the loopback too (COUNTERSIGN_ALLOW_PRIVATE_ENDPOINTS)."`
 	PrintConfig           bool   `help:"Print the settings, secrets hidden, and stop."`
 
@@ -97,14 +102,37 @@ func (c *serveCmd) Run(e *env) error {
 	var lc net.ListenConfig
 	l, err := lc.Listen(e.ctx, "tcp", cfg.Addr)
 	if err != nil {
-		return err
+		return usage("Nothing can listen at COUNTERSIGN_ADDR: %v. Set it to a free HOST:PORT.", err)
 	}
 	if a.internal, err = listenInternal(e.ctx, cfg.ConsoleAddr, e.log); err != nil {
 		return errors.Join(err, l.Close())
 	}
 	settle(e.log)
+	if a.sim != nil {
+		defer e.screen(a.sim)()
+	}
 	e.log.Info("listening", "addr", l.Addr().String(), "sim", cfg.Sim)
 	return a.serve(e.ctx, l)
+}
+
+// screen prints what arrives on the simulated phone, which has no other screen, until the end that it returns is called. It is
+// standard output, not the log, which holds no words. What an agent wrote can do nothing to the terminal.
+func (e *env) screen(sim *channel.Sim) (end func()) {
+	ctx, cancel := context.WithCancel(e.ctx)
+	texts := sim.Follow(ctx)
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for x := range texts {
+			e.printf("  ┌ text to %s\n", string(x.To))
+			for line := range strings.Lines(x.Body) {
+				e.printf("  │ %s\n", offers.Spell(strings.TrimRight(line, "\n")))
+			}
+		}
+	})
+	return func() {
+		cancel()
+		wg.Wait()
+	}
 }
 
 // settle reads what the first message would wait for, and gives back what only the start has needed.
