@@ -302,6 +302,9 @@ func guardChange(a *analysis) bool {
 	if a.any(kindChange) || a.addsNext() { // mutant: guard.adds-next
 		return true
 	}
+	if a.turnsAround() { // mutant: guard.turns-around
+		return true
+	}
 	for _, pair := range opposites {
 		for k, w := range pair {
 			if !a.label.has(w) || a.label.has(pair[1-k]) {
@@ -341,6 +344,85 @@ func (a *analysis) addsNext() bool {
 		}
 	}
 	return false
+}
+
+// direction is what an action does to a thing that can be on or off, open or shut, higher or lower.
+type direction uint8
+
+const (
+	neither direction = iota
+	onward            // on, open, higher
+	offward
+)
+
+// direction is that of the label; its first word is the verb.
+func (f *labelFacts) direction() direction {
+	if len(f.tokens) == 0 {
+		return neither
+	}
+	switch f.tokens[0].text {
+	case "turn", "switch", "put", "set", "power":
+		on, off := f.has("on") || f.has("up"), f.has("off") || f.has("down")
+		switch {
+		case on && !off:
+			return onward
+		case off && !on:
+			return offward
+		}
+	case "start", "enable", "activate", "run", "resume", "open", "unlock", "unmute", "raise", "increase":
+		return onward
+	case "stop", "disable", "deactivate", "mute", "pause", "close", "lock", "shut", "lower", "reduce", "decrease":
+		return offward
+	}
+	return neither
+}
+
+// turnsAround says whether a clause in German or Dutch ends in the half of a verb that does the opposite of the label:
+// "mach die heizung aus" to an offer to turn it on. The thing stands between the halves, and it is the label's.
+func (a *analysis) turnsAround() bool {
+	label := a.label.direction()
+	if label == neither {
+		return false
+	}
+	for i := range a.tokens {
+		if d := particle(languages[a.language], a.tokens[i].text); d != neither && d != label && a.endsClause(i) {
+			return true
+		}
+	}
+	return false
+}
+
+// particle is the direction of the second half of a verb.
+func particle(lang, w string) direction {
+	switch lang {
+	case "de":
+		switch w {
+		case "an", "ein", "auf", "hoch", "rauf":
+			return onward
+		case "aus", "ab", "zu", "runter":
+			return offward
+		}
+	case "nl":
+		switch w {
+		case "aan", "open", "omhoog":
+			return onward
+		case "uit", "af", "dicht", "toe", "omlaag":
+			return offward
+		}
+	}
+	return neither
+}
+
+// endsClause says whether nothing but courtesy and small words follows in the clause.
+func (a *analysis) endsClause(i int) bool {
+	for i++; i < len(a.tokens) && !a.tokens[i].start && !a.tokens[i].comma; i++ {
+		switch a.itemAt(i).kind {
+		case kindFiller, kindCourtesy, kindAssent, kindApprove:
+		default:
+			return false
+		}
+	}
+	return true
 }
 
 // opposites turn an action around.

@@ -139,6 +139,16 @@ func TestGuard_Change(t *testing.T) {
 	objects(t, "change", "send email to Dana", "yes but send it", "yes send it")
 	objects(t, "change", "send email to Dana", "yes cc Dana", "yes Dana")
 	objects(t, "change", "turn off the porch light", "on is fine", "off is fine, do it")
+	for _, c := range [][3]string{
+		{"turn on the heating", "ja mach die heizung aus", "ja mach die heizung an"},
+		{"turn on the heating", "zet de verwarming uit", "zet de verwarming aan"},
+		{"turn off the heating", "mach die heizung an", "mach die heizung aus"},
+		{"open the garage", "ja mach die garage zu", "ja mach die garage auf"},
+		{"close the garage", "ja doe de garage open", "ja doe de garage dicht"},
+		{"lower the blinds", "ja mach die rollos hoch", "ja lass die rollos runter"},
+	} {
+		objects(t, "change", c[0], c[1], c[2])
+	}
 	objects(t, "change", "add milk to the list", "yes, another", "yes add it")
 }
 
