@@ -124,7 +124,7 @@ func (a *analysis) wholeAnswer(s string) bool {
 			return !happened(of)
 		}
 	}
-	return strings.HasSuffix(s, " hai") || strings.HasSuffix(s, " है")
+	return !strings.Contains(s, "rah") && (strings.HasSuffix(s, " hai") || strings.HasSuffix(s, " है") && !strings.Contains(s, "रह"))
 }
 
 // happened says whether small words say that something was done, or where it went.

@@ -29,6 +29,7 @@ func TestFragments(t *testing.T) {
 		{"send email to Dana", "sì tuo", "sì, sono sicuro"},
 		{"send email to Dana", "ja de persoon", "ja dat"},
 		{"send email to Dana", "haan unka", "haan yahi hai"},
+		{"send email to Dana", "haan ho raha hai", "haan"},
 		{"send email to Dana", "हाँ राशि", "हाँ यही"},
 		{"send email to Dana", "好，那边", "好的"},
 		{"send email to Dana", "はい、件名", "はい、それで"},
@@ -75,4 +76,19 @@ func TestGuard_KeepWhatIsObtained(t *testing.T) {
 	objects(t, "keep", "delete 14 old files", "je suis preneur", "supprime")
 	objects(t, "keep", "cancel gym membership", "doorgaan", "zeg maar op")
 	objects(t, "keep", "delete 14 old files", "i'll take it", "i'll take it, delete them")
+}
+
+// Somebody else's yes, a condition without an if, and what sounds like a yes to a thing that would go.
+func TestAttack_ThirdPersonsConditionsAndOpposites(t *testing.T) {
+	objects(t, "third-person", payAcme, "they agreed", "agreed")
+	objects(t, "third-person", payAcme, "they're fine with it", "i'm fine with it")
+	objects(t, "third-person", "send email to Dana", "Dana is fine with it", "fine with me")
+	objects(t, "condition", payAcme, "should it be ready, yes", "it's ready, yes")
+	objects(t, "condition", payAcme, "yes given it's right", "yes it's right")
+	objects(t, "consent", payAcme, "works for her", "works for me")
+	objects(t, "idiom", payAcme, "hau ab", "hau rein")
+	objects(t, "keep", "cancel flight BA 287", "yes so excited", "yes so so")
+	objects(t, "keep", "return the boots to Zalando", "i want it", "return it")
+	objects(t, "keep", "turn off the heating", "carry on", "yes turn it off")
+	objects(t, "keep", "cancel flight BA 287", "i'm in", "cancel it")
 }

@@ -294,8 +294,31 @@ func (a *analysis) laughs() bool {
 	return false
 }
 
-// guardCondition: if, once, only, unless.
-func guardCondition(a *analysis) bool { return a.any(kindCondition) }
+// guardCondition: if, once, only, unless; "should it be ready, yes" and "yes, given it's right".
+func guardCondition(a *analysis) bool { return a.any(kindCondition) || a.supposes() }
+
+// supposes says whether a clause sets a condition without an if.
+func (a *analysis) supposes() bool {
+	for i := 0; i+1 < len(a.tokens); i++ {
+		switch a.tokens[i].text {
+		case "should", "were", "had":
+			if i > 0 && !a.tokens[i].start && !a.tokens[i].comma {
+				continue
+			}
+		case "given":
+			if i > 0 && a.tokens[i-1].text != "yes" && a.tokens[i-1].text != "ok" && a.tokens[i-1].text != "sure" && !a.tokens[i].comma && !a.tokens[i].start {
+				continue
+			}
+		default:
+			continue
+		}
+		switch a.tokens[i+1].text {
+		case "it", "its", "that", "thats", "this", "they", "theyre", "he", "she", "hes", "shes", "you", "the":
+			return true
+		}
+	}
+	return false
+}
 
 // guardChange: but, instead, cc, another; and "on" to an offer to turn off.
 func guardChange(a *analysis) bool {
@@ -608,7 +631,39 @@ func guardThirdPerson(a *analysis) bool {
 	if strings.ContainsAny(a.own, "{}<>[]=") && !strings.Contains(a.own, "<3") && !strings.Contains(a.own, "=)") {
 		return true
 	}
-	return a.any(kindThird) || a.namedApproves() // mutant: guard.named-approves
+	return a.any(kindThird) || a.namedApproves() || a.othersAgree() // mutant: guard.named-approves
+}
+
+// othersAgree says whether it is somebody else who agrees: "they agreed", "Dana is fine with it".
+func (a *analysis) othersAgree() bool {
+	for i := 1; i < len(a.tokens); i++ {
+		if a.tokens[i].start || a.tokens[i].comma {
+			continue
+		}
+		switch before := a.tokens[i-1].text; a.tokens[i].text {
+		case "agree", "agrees", "agreed", "approve", "approves", "approved", "confirm", "confirms":
+			switch before {
+			case "they", "he", "she", "you", "everyone", "everybody":
+				return true
+			}
+		case "with":
+			if i < 2 || i+1 >= len(a.tokens) || a.tokens[i+1].text != "it" && a.tokens[i+1].text != "that" && a.tokens[i+1].text != "this" {
+				continue
+			}
+			switch before {
+			case "fine", "ok", "okay", "good", "happy", "cool", "down":
+			default:
+				continue
+			}
+			switch a.tokens[i-2].text {
+			case "theyre", "hes", "shes", "youre":
+				return true
+			case "is", "are":
+				return i > 2
+			}
+		}
+	}
+	return false
 }
 
 // isNamed says whether the token is a name: nothing in the lexicon.
@@ -645,7 +700,9 @@ func (a *analysis) namedApproves() bool {
 }
 
 // guardIdiom: words that say yes and mean no, or mean nothing.
-func guardIdiom(a *analysis) bool { return a.any(kindIdiom) }
+func guardIdiom(a *analysis) bool {
+	return a.any(kindIdiom) || a.says("hau", "ab") || len(a.tokens) == 2 && a.says("que", "va") // mutant: guards.idiom-apart
+}
 
 // loses says whether the offer is to lose something.
 func (a *analysis) loses() bool {
@@ -662,7 +719,7 @@ func guardKeep(a *analysis) bool {
 	if a.label.declines() && !a.plainly() { // mutant: guards.declines
 		return true
 	}
-	if !a.loses() {
+	if !a.givesUp() { // mutant: guards.gives
 		return false
 	}
 	if !a.any(kindVerb) && (a.needs() || a.obtains()) { // mutant: guards.needs
@@ -790,21 +847,36 @@ func (a *analysis) needs() bool {
 	return false
 }
 
+// givesUp says whether the offer is to be rid of something, to turn it off, or to hand it back.
+func (a *analysis) givesUp() bool {
+	if a.ends() {
+		return true
+	}
+	if len(a.label.tokens) == 0 {
+		return false
+	}
+	switch a.label.tokens[0].text {
+	case "return", "sell", "unfollow", "unsubscribe", "remove", "withdraw", "leave", "quit", "drop":
+		return true
+	}
+	return false
+}
+
 // obtains says whether a yes is in the words of somebody who gets something, joins in or goes on: "grab it", "count me in", "keep
 // it coming" are the opposite of giving it up.
 func (a *analysis) obtains() bool {
 	for _, it := range a.items {
-		if it.kind != kindGo && it.kind != kindAssent && it.kind != kindApprove {
+		if it.kind != kindGo && it.kind != kindAssent && it.kind != kindApprove && it.kind != kindFiller {
 			continue
 		}
 		for i := it.from; i < it.to; i++ {
 			switch a.tokens[i].text {
-			case "grab", "secure", "lock", "hook", "sign", "count", "snag", "have", "launch", "live", "deploy", "coming", "cop", "take", "start", "started", "continue", "going",
+			case "excited", "in", "grab", "secure", "lock", "hook", "sign", "count", "snag", "have", "launch", "live", "deploy", "coming", "cop", "take", "start", "started", "continue", "going",
 				"llevo", "apunto", "apuntame", "cuenta", "sigue", "siga", "sigan", "continua", "marcha", "encantado", "encantada", "falta",
 				"prends", "preneur", "preneuse", "volontiers", "continuez", "poursuis", "nehm", "nehme", "dabei", "weiter", "hatt", "hatte",
 				"topo", "topamos", "dentro", "segue", "adoraria", "servono", "comodo", "partiamo", "continui", "sto", "meedoen", "doorgaan", "verder", "erbij",
 				"lena", "lo", "续", "继续", "来一波", "来一个", "想要", "続行", "続けて", "ほしいです", "要る", "必要です", "楽しみです", "嬉しい", "うれしいです", "好きです":
-				if w := a.tokens[i].text; w == "have" && a.tokens[it.from].text != "ill" && a.tokens[it.from].text != "we" && a.tokens[it.from].text != "i" || w == "take" && !a.says("ill", "take") && !a.says("will", "take") || w == "going" && a.tokens[it.from].text != "keep" || w == "weiter" && it.to == it.from+1 && it.kind != kindGo || (w == "lo" || w == "sto" || w == "start") && it.kind != kindGo || w == "count" && !a.says("me", "in") || w == "hatte" && !a.says("gern", "e") && it.to == it.from+1 {
+				if w := a.tokens[i].text; w == "in" && a.tokens[max(0, i-1)].text != "im" || w == "have" && a.tokens[it.from].text != "ill" && a.tokens[it.from].text != "we" && a.tokens[it.from].text != "i" || w == "take" && !a.says("ill", "take") && !a.says("will", "take") || w == "going" && a.tokens[it.from].text != "keep" || w == "weiter" && it.to == it.from+1 && it.kind != kindGo || it.kind == kindFiller && w != "excited" || (w == "lo" || w == "sto" || w == "start") && it.kind != kindGo || w == "count" && !a.says("me", "in") || w == "hatte" && !a.says("gern", "e") && it.to == it.from+1 {
 					continue
 				}
 				return true
@@ -968,7 +1040,7 @@ func (a *analysis) doesIt() bool {
 // isDoing is a word that does something, also where it is listed as a yes.
 func isDoing(w string) bool {
 	switch w {
-	case "do", "go", "fais", "faites", "fonce", "foncez", "lance", "lancez", "leg", "mach", "machen", "zieh", "tu", "fai", "fallo", "faccio", "facciamo", "facciamolo", "faz", "haz", "hazlo", "doe", "doen", "regel", "做", "办":
+	case "do", "go", "fais", "faites", "fonce", "foncez", "lance", "lancez", "leg", "mach", "machen", "zieh", "tu", "fai", "fallo", "faccio", "facciamo", "facciamolo", "faz", "haz", "hazlo", "doe", "doen", "regel", "fix", "fiks", "做", "办":
 		return true
 	}
 	return false
@@ -1211,7 +1283,7 @@ func (a *analysis) pointsAtSomebody() bool {
 			case "him", "her", "hers", "them", "theirs", "me", "us", "mine", "myself",
 				"ella", "ellos", "ellas", "lui", "elle", "eux", "moi", "ihm", "ihr", "ihn", "ihnen", "mir", "mich", "ele", "ela", "eles", "elas", "mim",
 				"lei", "loro", "hem", "haar", "hun", "mij", "usko", "unko", "mujhe", "mereko", "उसको", "उन्हें", "मुझे", "他", "她", "他们", "她们", "我":
-				if i >= 2 && a.itemAt(i-2).kind == kindApprove {
+				if i >= 2 && a.itemAt(i-2).kind == kindApprove && isFirstPerson(a.tokens[i].text) { // mutant: guards.suits-her
 					continue // "sounds good to me"
 				}
 				if i >= 1 && len(a.tokens[i-1].text) > 3 && a.label.echoes(a.tokens[i-1].text) {
@@ -1220,6 +1292,15 @@ func (a *analysis) pointsAtSomebody() bool {
 				return true
 			}
 		}
+	}
+	return false
+}
+
+// isFirstPerson is the person who writes, as an object.
+func isFirstPerson(w string) bool {
+	switch w {
+	case "me", "us", "myself", "mine", "moi", "mir", "mich", "mim", "mij", "mujhe", "mereko", "मुझे", "我":
+		return true
 	}
 	return false
 }
