@@ -356,7 +356,8 @@ func (b *builder) allFamilyBits() familyBits {
 		sends:    b.familyBits("send", "pay", "forward", "publish", "invite"),
 		loses:    b.familyBits("delete", "cancel", "pause", "close"),
 		personal: b.familyBits("invite", "grant", "join", "lend", "hiring", "accept", "assign"),
-		timed:    b.familyBits("send", "pay", "publish", "forward", "call", "run"),
+		timed: b.familyBits("send", "pay", "publish", "forward", "call", "run", "open", "close", "play", "pause", "lower", "raise", "mute", "water",
+			"charge", "clean", "restarting", "backup", "print"),
 	}
 }
 

@@ -328,6 +328,12 @@ func guardChange(a *analysis) bool {
 	if a.turnsAround() { // mutant: guard.turns-around
 		return true
 	}
+	if a.goesAnotherWay() { // mutant: guard.channel
+		return true
+	}
+	if a.tellsSomething() { // mutant: guard.tells
+		return true
+	}
 	for _, pair := range opposites {
 		for k, w := range pair {
 			if !a.label.has(w) || a.label.has(pair[1-k]) {
@@ -436,6 +442,82 @@ func particle(lang, w string) direction {
 	return neither
 }
 
+// channel is the way by which a message goes, as a label or a reply names it; 0: none.
+func channel(w string) uint {
+	switch w {
+	case "email", "emails", "mail", "mails", "mailen", "correo", "courriel", "e-mail", "मेल", "ईमेल", "メール", "邮件":
+		return 1 << 1
+	case "text", "sms", "texto", "imessage", "एसएमएस", "短信":
+		return 1 << 2
+	case "whatsapp", "whatsap", "wapp", "व्हाट्सएप", "व्हाट्सऐप":
+		return 1 << 3
+	case "slack":
+		return 1 << 4
+	case "telegram":
+		return 1 << 5
+	case "fax":
+		return 1 << 6
+	case "line", "ライン":
+		return 1 << 7
+	case "wechat", "weixin", "微信":
+		return 1 << 8
+	case "dm":
+		return 1 << 9
+	}
+	return 0
+}
+
+// goesAnotherWay says whether the words name a way for a message, and none that the label names: "text her" to a mail.
+func (a *analysis) goesAnotherWay() bool {
+	if a.label.verbs&words().bits.tells == 0 {
+		return false
+	}
+	var label, said uint
+	for i := range a.label.tokens {
+		label |= channel(a.label.tokens[i].text)
+	}
+	for i := range a.tokens {
+		said |= channel(a.tokens[i].text)
+	}
+	return label != 0 && said != 0 && label&said == 0
+}
+
+// tellsSomething says whether a reply to an offer to tell somebody something tells us to say something, and what follows is
+// not the label's: "tell him i'm sick" to an offer to accept. By itself it would be a reason.
+func (a *analysis) tellsSomething() bool {
+	if a.label.verbs&words().bits.tells == 0 {
+		return false
+	}
+	for n, it := range a.items {
+		if it.kind != kindVerb || !a.isTelling(it) {
+			continue
+		}
+		for _, next := range a.items[n+1:] {
+			if t := &a.tokens[next.from]; t.start || t.comma {
+				break
+			}
+			if next.kind == kindReason || next.kind == kindApprove {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// isTelling says whether an item has a verb of saying.
+func (a *analysis) isTelling(it item) bool {
+	for _, t := range a.tokens[it.from:it.to] {
+		switch t.text {
+		case "tell", "say", "text", "reply", "answer", "write", "inform", "message",
+			"di", "dile", "diles", "dígale", "digale", "avisale", "avisa", "dis", "dites", "dire", "digli", "dille", "digle", "dica", "diz", "diga", "fala", "avise",
+			"sag", "sage", "sagen", "schreib", "schreibe", "schreiben", "antworte", "zeg", "zeggen", "vertel", "schrijf", "laat",
+			"bolo", "bol", "batao", "bata", "likh", "likho", "बोलो", "बोल", "बता", "बताओ", "लिख", "告诉", "回", "回复", "伝えて", "言って", "返信":
+			return true
+		}
+	}
+	return false
+}
+
 // endsClause says whether nothing but courtesy and small words follows in the clause.
 func (a *analysis) endsClause(i int) bool {
 	for i++; i < len(a.tokens) && !a.tokens[i].start && !a.tokens[i].comma; i++ {
@@ -507,13 +589,18 @@ func guardTime(a *analysis) bool {
 	if a.any(kindTime) {
 		return true
 	}
-	return a.saysNow() && a.labelHasTime() && a.label.verbs&words().bits.timed != 0
+	l := words()
+	verbs := a.label.verbs
+	if len(a.label.tokens) > 0 {
+		verbs |= l.verbAt(a.label.tokens[:1], 0) // "send" of "send the report", which is to report
+	}
+	return a.saysNow() && verbs&l.bits.timed != 0 && a.labelHasTime()
 }
 
 func (a *analysis) saysNow() bool {
 	for i := range a.tokens {
 		switch a.tokens[i].text {
-		case "now", "immediately", "asap", "inmediatamente", "enseguida", "immediatement", "imediatamente", "immediatamente", "umgehend", "unverzuglich", "meteen", "direct", "gelijk", "onmiddellijk", "zsm", "turant", "तुरंत", "尽快", "立刻", "立马", "至急", "すぐに", "ahora", "maintenant", "jetzt", "sofort", "agora", "adesso", "subito", "nu", "abhi", "现在", "马上", "今すぐ":
+		case "now", "immediately", "asap", "inmediatamente", "enseguida", "immediatement", "imediatamente", "immediatamente", "umgehend", "unverzuglich", "meteen", "direct", "gelijk", "onmiddellijk", "zsm", "turant", "तुरंत", "尽快", "立刻", "立马", "至急", "すぐに", "ahora", "maintenant", "jetzt", "sofort", "agora", "adesso", "subito", "nu", "abhi", "现在", "马上", "今すぐ", "今", "すぐ", "いますぐ", "अभी":
 			return true
 		}
 	}
@@ -525,6 +612,11 @@ func (a *analysis) labelHasTime() bool {
 	for i := range a.label.tokens {
 		if t.words.at(a.label.tokens[i].text).kind == kindTime {
 			return true
+		}
+		if i > 0 && a.label.tokens[i-1].text == "at" { // mutant: guard.at-a-time
+			if _, _, n := clock(a.label.tokens, i); n > 0 || a.label.tokens[i].kind == numberToken {
+				return true
+			}
 		}
 	}
 	return false

@@ -140,6 +140,22 @@ func TestGuard_Change(t *testing.T) {
 	objects(t, "change", "send email to Dana", "yes cc Dana", "yes Dana")
 	objects(t, "change", "turn off the porch light", "on is fine", "off is fine, do it")
 	for _, c := range [][3]string{
+		{"send email to Dana", "yes text her", "yes email her"},
+		{"text Linda", "email her", "text her"},
+		{"reply to Tom: I can make it", "tell him i'm sick", "tell him I can make it"},
+		{"reply to Tom: I can make it", "digli che sono malato", "digli che va bene"},
+		{"send email to Dana", "tell her i'm late", "send it she's been waiting"},
+	} {
+		objects(t, "change", c[0], c[1], c[2])
+	}
+	for _, c := range [][3]string{
+		{"turn on the heating at 6", "yes now", "yes at 6"},
+		{"send the report at 18:00", "ja jetzt", "ja um 18 uhr"},
+		{"open the gate at 7", "open it now", "open it at 7"},
+	} {
+		objects(t, "time", c[0], c[1], c[2])
+	}
+	for _, c := range [][3]string{
 		{"turn on the heating", "ja mach die heizung aus", "ja mach die heizung an"},
 		{"turn on the heating", "zet de verwarming uit", "zet de verwarming aan"},
 		{"turn off the heating", "mach die heizung an", "mach die heizung aus"},
