@@ -882,7 +882,7 @@ func (f *labelFacts) declines() bool {
 			"断る", "拒绝", "谢绝":
 			return true
 		case "turn":
-			if next == "down" {
+			if next == "down" && !f.canBeLower() { // mutant: guards.lower
 				return true
 			}
 		case "say", "rsvp", "reply", "vote":
@@ -922,6 +922,32 @@ func (a *analysis) plainly() bool {
 	return true
 }
 
+// denied says whether the clause of a token has a word of denial: "we don't use it any more".
+func (a *analysis) denied(i int) bool {
+	from := i
+	for from > 0 && !a.tokens[from].start && !a.tokens[from].comma {
+		from--
+	}
+	for k := from; k < len(a.tokens) && (k <= i || !a.tokens[k].start && !a.tokens[k].comma); k++ {
+		switch a.tokens[k].text {
+		case "dont", "doesnt", "didnt", "not", "no", "never", "nobody", "hardly", "barely", "rarely", "nicht", "nie", "kein", "keine", "niemand", "niet", "geen", "nooit",
+			"pas", "plus", "jamais", "nunca", "nadie", "nao", "ninguem", "non", "mai", "nessuno", "nahi", "nahin", "नहीं":
+			return true
+		}
+	}
+	return false
+}
+
+// canBeLower says whether the label is about a thing that is turned down as the volume is, not as an invitation.
+func (f *labelFacts) canBeLower() bool {
+	for _, w := range [...]string{"volume", "music", "heating", "heat", "thermostat", "radiator", "boiler", "light", "lights", "lamp", "brightness", "tv", "ac", "temperature", "fan", "speaker", "radio"} {
+		if f.has(w) {
+			return true
+		}
+	}
+	return false
+}
+
 // needs says whether somebody is said to need, or to use, what would go.
 func (a *analysis) needs() bool {
 	for _, it := range a.items {
@@ -932,7 +958,9 @@ func (a *analysis) needs() bool {
 			switch a.tokens[i].text {
 			case "need", "needs", "needed", "use", "uses", "using", "worth", "love", "necesito", "necesitamos", "uso", "preciso", "precisamos", "besoin", "bisogno", "brauch", "brauche",
 				"brauchen", "nodig", "zaroori", "zaruri", "jaroori", "जरूरी", "ज़रूरी", "需要", "在用", "必要":
-				return true
+				if !a.denied(i) { // mutant: guards.denied
+					return true
+				}
 			}
 		}
 	}

@@ -140,6 +140,20 @@ func TestGuard_Change(t *testing.T) {
 	objects(t, "change", "send email to Dana", "yes cc Dana", "yes Dana")
 	objects(t, "change", "turn off the porch light", "on is fine", "off is fine, do it")
 	for _, c := range [][3]string{
+		{"cancel gym membership", "yes we use it", "yes, we don't use it"},
+		{"cancel gym membership", "yes I need it", "yes I don't need it anymore"},
+		{"cancel gym membership", "ja is nodig", "ja is niet meer nodig"},
+	} {
+		objects(t, "keep", c[0], c[1], c[2])
+	}
+	objects(t, "keep", "turn down the offer from Bill", "yes looks good", "yes turn it down")
+	for _, text := range []string{"sounds good", "yes looks good", "nice, yes"} {
+		if v := adversary(t, text, "turn down the volume"); slices.Contains(v.Guards, "keep") {
+			t.Errorf("%q to turning down the volume: %v", text, v.Guards)
+		}
+	}
+	objects(t, "keep", "turn down the invite from Priya", "yes love it", "yes, turn it down")
+	for _, c := range [][3]string{
 		{"send email to Dana", "yes text her", "yes email her"},
 		{"text Linda", "email her", "text her"},
 		{"reply to Tom: I can make it", "tell him i'm sick", "tell him I can make it"},
