@@ -519,6 +519,9 @@ func isMonth(w string) bool {
 // spokenOf says whether the person or thing at token i is spoken of, and not to:
 // it has an article, a possessive or a preposition before it.
 func (a *analysis) spokenOf(l *lexicon, t *table, i int) bool {
+	if isPlease(a.tokens[i].text) {
+		return false // "envoie le stp"
+	}
 	if i+1 < len(a.tokens) && !a.tokens[i+1].start && !a.tokens[i+1].comma {
 		switch a.tokens[i+1].text {
 		case "ko", "se", "ki", "ka", "ke", "ne", "को", "से", "की", "का", "के", "ने", "に", "へ":

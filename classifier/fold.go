@@ -202,6 +202,10 @@ func tokenize(dst []token, s string, limit int, cjk *cjkSet) (toks []token, more
 			if !emit(t) {
 				return dst, true
 			}
+			if j+2 < len(s) && s[j] == 'h' && isDigit(s[j+1]) && isDigit(s[j+2]) && (j+3 == len(s) || !isDigit(s[j+3]) && !isASCIILetter(s[j+3])) {
+				comma = true // "17h30" is 17:30
+				j++
+			}
 			i = j
 		case unicode.IsLetter(r) || unicode.IsMark(r):
 			j := i + n
