@@ -12,6 +12,9 @@ import (
 func TestWideWordsCarryNoConsent(t *testing.T) {
 	for _, c := range []struct{ label, text string }{
 		{"send email to Dana", "ja maar"},
+		{"book train to Bologna", "sì se c'è il treno"},
+		{"book train to Bologna", "sí si hay tren"},
+		{"pay for the school trip", "oja"},
 		{"send email to Dana", "ok maar"},
 		{"send email to Dana", "yes my"},
 		{"send email to Dana", "oui et"},
