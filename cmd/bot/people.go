@@ -384,23 +384,26 @@ func ourOf(e *env, s store, cfg config, account string, addr people.Address, nam
 }
 
 // numberOf picks the number of ours that an account's people are asked from. An account with numbers of its own takes one of
-// those: at TWILIO_FROM, which may be another's, its people would be strangers to it.
+// those: at TWILIO_FROM, which may be another's, its people would be strangers to it. TWILIO_FROM is the default account's
+// as long as no other has it.
 func numberOf(e *env, s store, cfg config, account string, addr people.Address) (people.Address, error) {
 	all, err := s.Accounts(e.ctx)
 	if err != nil {
 		return "", err
 	}
+	usual, err := cfg.ourNumber(addr)
 	var own []people.Address
+	taken := false
 	for _, a := range all {
 		for _, n := range a.Numbers {
 			if a.ID == account && n.Channel() == addr.Channel() {
 				own = append(own, n)
 			}
+			taken = taken || a.ID != account && n == usual
 		}
 	}
-	usual, err := cfg.ourNumber(addr)
 	switch {
-	case len(own) == 0, err == nil && slices.Contains(own, usual):
+	case len(own) == 0, err == nil && (slices.Contains(own, usual) || account == people.DefaultAccount && !taken): // mutant: people.own-number
 		return usual, err
 	case len(own) > 1:
 		return "", usage("Account %s has %d numbers on that channel: name one with --our-number.", account, len(own))

@@ -166,6 +166,11 @@ func TestAccountsOwnNumber(t *testing.T) {
 	if out := add(exitUsage, "harbour", "sms:+12025550104"); !strings.Contains(out, "--our-number") {
 		t.Error(out)
 	}
+	do(exitOK, "accounts", "set", "default", "--number", "sms:+12025550197")
+	add(exitOK, "default", "sms:+12025550105")
+	if out := do(exitOK, "people", "list", "--json"); strings.Contains(out, "+12025550197") {
+		t.Errorf("not TWILIO_FROM, which nobody else has: %s", out)
+	}
 	do(exitOK, "accounts", "set", "harbour", "--number", "sms:+12025550100")
 	add(exitOK, "harbour", "sms:+12025550104") // TWILIO_FROM is one of its numbers
 }
