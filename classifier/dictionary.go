@@ -378,11 +378,6 @@ func (r *reader) bits() uint64 {
 	return le64(r.file, r.at-8)
 }
 
-func (r *reader) place() int {
-	r.at += placeSize
-	return le24(r.file, r.at-placeSize)
-}
-
 func (r *reader) text() string {
 	n := r.number()
 	r.at += n
