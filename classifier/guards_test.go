@@ -139,47 +139,39 @@ func TestGuard_Change(t *testing.T) {
 	objects(t, "change", "send email to Dana", "yes but send it", "yes send it")
 	objects(t, "change", "send email to Dana", "yes cc Dana", "yes Dana")
 	objects(t, "change", "turn off the porch light", "on is fine", "off is fine, do it")
-	for _, c := range [][3]string{
-		{"cancel gym membership", "yes we use it", "yes, we don't use it"},
-		{"cancel gym membership", "yes I need it", "yes I don't need it anymore"},
-		{"cancel gym membership", "ja is nodig", "ja is niet meer nodig"},
+	objects(t, "change", "add milk to the list", "yes, another", "yes add it")
+}
+
+// Each pair: what does something else than the label, and its near neighbour that does not.
+func TestGuards_AndTheirNeighbours(t *testing.T) {
+	for _, c := range []struct{ guard, label, held, free string }{
+		{"keep", "cancel gym membership", "yes we use it", "yes, we don't use it"},
+		{"keep", "cancel gym membership", "yes I need it", "yes I don't need it anymore"},
+		{"keep", "cancel gym membership", "ja is nodig", "ja is niet meer nodig"},
+		{"change", "send email to Dana", "yes text her", "yes email her"},
+		{"change", "text Linda", "email her", "text her"},
+		{"change", "reply to Tom: I can make it", "tell him i'm sick", "tell him I can make it"},
+		{"change", "reply to Tom: I can make it", "digli che sono malato", "digli che va bene"},
+		{"change", "send email to Dana", "tell her i'm late", "send it she's been waiting"},
+		{"time", "turn on the heating at 6", "yes now", "yes at 6"},
+		{"time", "send the report at 18:00", "ja jetzt", "ja um 18 uhr"},
+		{"time", "open the gate at 7", "open it now", "open it at 7"},
+		{"change", "turn on the heating", "ja mach die heizung aus", "ja mach die heizung an"},
+		{"change", "turn on the heating", "zet de verwarming uit", "zet de verwarming aan"},
+		{"change", "turn off the heating", "mach die heizung an", "mach die heizung aus"},
+		{"change", "open the garage", "ja mach die garage zu", "ja mach die garage auf"},
+		{"change", "close the garage", "ja doe de garage open", "ja doe de garage dicht"},
+		{"change", "lower the blinds", "ja mach die rollos hoch", "ja lass die rollos runter"},
+		{"keep", "turn down the offer from Bill", "yes looks good", "yes turn it down"},
+		{"keep", "turn down the invite from Priya", "yes love it", "yes, turn it down"},
 	} {
-		objects(t, "keep", c[0], c[1], c[2])
+		objects(t, c.guard, c.label, c.held, c.free)
 	}
-	objects(t, "keep", "turn down the offer from Bill", "yes looks good", "yes turn it down")
 	for _, text := range []string{"sounds good", "yes looks good", "nice, yes"} {
 		if v := adversary(t, text, "turn down the volume"); slices.Contains(v.Guards, "keep") {
 			t.Errorf("%q to turning down the volume: %v", text, v.Guards)
 		}
 	}
-	objects(t, "keep", "turn down the invite from Priya", "yes love it", "yes, turn it down")
-	for _, c := range [][3]string{
-		{"send email to Dana", "yes text her", "yes email her"},
-		{"text Linda", "email her", "text her"},
-		{"reply to Tom: I can make it", "tell him i'm sick", "tell him I can make it"},
-		{"reply to Tom: I can make it", "digli che sono malato", "digli che va bene"},
-		{"send email to Dana", "tell her i'm late", "send it she's been waiting"},
-	} {
-		objects(t, "change", c[0], c[1], c[2])
-	}
-	for _, c := range [][3]string{
-		{"turn on the heating at 6", "yes now", "yes at 6"},
-		{"send the report at 18:00", "ja jetzt", "ja um 18 uhr"},
-		{"open the gate at 7", "open it now", "open it at 7"},
-	} {
-		objects(t, "time", c[0], c[1], c[2])
-	}
-	for _, c := range [][3]string{
-		{"turn on the heating", "ja mach die heizung aus", "ja mach die heizung an"},
-		{"turn on the heating", "zet de verwarming uit", "zet de verwarming aan"},
-		{"turn off the heating", "mach die heizung an", "mach die heizung aus"},
-		{"open the garage", "ja mach die garage zu", "ja mach die garage auf"},
-		{"close the garage", "ja doe de garage open", "ja doe de garage dicht"},
-		{"lower the blinds", "ja mach die rollos hoch", "ja lass die rollos runter"},
-	} {
-		objects(t, "change", c[0], c[1], c[2])
-	}
-	objects(t, "change", "add milk to the list", "yes, another", "yes add it")
 }
 
 func TestGuard_Amount(t *testing.T) {
