@@ -14,10 +14,6 @@ import (
 	"github.com/countersign/countersign/offers"
 )
 
-// gcPercent halves the heap of a server where GOGC does not say: what lives is a few MiB, and collecting twice as often
-// takes one more percent of its processor time.
-const gcPercent = 50
-
 type serveCmd struct {
 	configFlags
 	Addr                  string `help:"Where to listen (COUNTERSIGN_ADDR)." placeholder:"HOST:PORT"`
@@ -86,9 +82,6 @@ func (c *serveCmd) Run(e *env) error {
 	}
 	if err := cfg.checkServe(); err != nil {
 		return err
-	}
-	if e.vars["GOGC"] == "" {
-		debug.SetGCPercent(gcPercent)
 	}
 	s, err := openStore(e.ctx, cfg.DatabaseURL, false)
 	if err != nil {
