@@ -47,6 +47,7 @@ type builder struct {
 	tapbacks    []tapbackForm
 	signatures  []string
 	autoReplies []string
+	answers     []string // small words that are a whole answer beside a yes
 }
 
 // openTable is one language.
@@ -87,7 +88,7 @@ func newBuilder(files fs.FS) *builder {
 // load reads all lists. Their order matters: what is split into words later is split by the words that were read before.
 func (b *builder) load() {
 	for _, read := range []func(){
-		b.loadVerbs, b.loadLanguages, b.loadNouns, b.loadNumbers, b.loadSame, b.loadReasons, b.loadComments, b.loadTopics, b.loadForms,
+		b.loadVerbs, b.loadLanguages, b.loadNouns, b.loadNumbers, b.loadSame, b.loadReasons, b.loadComments, b.loadTopics, b.loadForms, b.loadAnswers,
 	} {
 		if read(); b.err != nil {
 			return
@@ -468,6 +469,19 @@ func madeNumbers() map[string]int {
 	return out
 }
 
+// loadAnswers reads small words as the analysis puts a clause's together: folded, with single spaces.
+func (b *builder) loadAnswers() {
+	for _, s := range b.sections("answers") {
+		if s.section != "answer" || s.lang < 0 {
+			b.fail(s.line, "there is no section %q for a language %q", s.section, s.code)
+			return
+		}
+		for _, e := range s.entries {
+			b.answers = append(b.answers, fold(e))
+		}
+	}
+}
+
 func (b *builder) loadSame() {
 	for _, at := range b.lines("same") {
 		name, list, _ := strings.Cut(at.text, ":")
@@ -835,4 +849,5 @@ func (b *builder) encodeLists(w *writer) {
 	}
 	w.texts(b.signatures)
 	w.texts(b.autoReplies)
+	w.texts(sorted(b.answers))
 }

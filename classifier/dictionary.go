@@ -18,7 +18,7 @@ import (
 //	lists     what is small enough to be read at the start
 const (
 	lexiconMagic   = "CSLX"
-	lexiconVersion = 1
+	lexiconVersion = 2
 
 	headerVersion = 4
 	headerLength  = 8  // of the file

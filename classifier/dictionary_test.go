@@ -94,7 +94,7 @@ func TestLexicon_SaysWhatItsListsSay(t *testing.T) {
 	}
 	typo, nearStop := b.typos()
 	if !slices.Equal(l.typo, typo) || !slices.Equal(l.nearStop, nearStop) || !slices.Equal(l.swapped, b.swapped()) ||
-		!slices.Equal(l.signatures, b.signatures) || !slices.Equal(l.autoReplies, b.autoReplies) || !slices.Equal(l.tapbacks, b.tapbacks) ||
+		!slices.Equal(l.signatures, b.signatures) || !slices.Equal(l.autoReplies, b.autoReplies) || !slices.Equal(l.answers, sorted(slices.Clone(b.answers))) || !slices.Equal(l.tapbacks, b.tapbacks) ||
 		!slices.EqualFunc(l.headers, b.headers, func(a, b headerSet) bool {
 			return slices.EqualFunc(a[:], b[:], slices.Equal[[]string])
 		}) {

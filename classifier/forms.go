@@ -54,7 +54,7 @@ func (l *lexicon) readForms(r *reader) {
 	for i := range l.tapbacks {
 		l.tapbacks[i] = tapbackForm{kind: TapbackKind(r.number()), removed: r.number() != 0, before: r.text(), after: r.text()}
 	}
-	l.signatures, l.autoReplies = r.texts(), r.texts()
+	l.signatures, l.autoReplies, l.answers = r.texts(), r.texts(), r.texts()
 }
 
 func foldSpaces(s string) string { return strings.Join(strings.Fields(s), " ") }

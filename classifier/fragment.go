@@ -2,6 +2,7 @@ package classifier
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 )
 
@@ -116,7 +117,7 @@ func (a *analysis) wholeAnswer(s string) bool {
 	case "those", "these", "esos", "esas", "estos", "estas", "esses", "essas", "questi", "quelli", "quelle", "ceux la", "celles la":
 		return a.hasCount() || a.label.several(words())
 	}
-	if wholeAnswers[s] {
+	if _, is := slices.BinarySearch(words().answers, s); is {
 		return true
 	}
 	for _, is := range [...]string{"that is ", "thats ", "its ", "it is ", "this is ", "that was ", "cest ", "e il ", "e la ", "e lo ", "e un ", "e una "} {
@@ -136,26 +137,4 @@ func happened(s string) bool {
 		}
 	}
 	return false
-}
-
-// wholeAnswers are small words that are an answer beside a yes, by language.
-var wholeAnswers = entrySet(
-	"जाए, हूँ, comme prevu, comme convenu, comme dhab, comme dhabitude, comme indique, comme propose, comme dit, tel quel, telle quelle, zoals altijd, zoals voorgesteld, zoals beschreven, die zijn, deze zijn, ze, dat zijn ze, con quello, con quella, e lui, e lei, sono, io, this is it, hin, los, over, retour, en, i anymore, anymore, ab, am, nai, nahi, esse o valor, e esse o valor, would suit, that would suit, you have been, that would be, thats was the request, thats me, im looking forward that, erin, what id like, what we need, that sounds like what we need, that like to, like to that, theyre the same person, is, would, like to, ab, अब, my number, the details are, need it done,it, that, this, it is, that is, this is, thats, its, itd, thatd, thatll, i, we, im, i am, we are, were, theyre, id, ive, wed, i do, we do, do, do i, i would, we would, it does, that does, it would, that would, it would be, that would be, it will, that will, that one, this one, the one, just that, all, all of it, all of that, all of them, all of those, each, both, each detail, every detail, for me, for us, for that, for it, for this, to that, to it, to this, to all, with that, with it, with this, of that, of it, of this, by me, by us, from me, from us, from my side, on my side, with me, with us, like that, like this, like so, so, ahead, forward, anymore, as it is, as is, as discussed, as planned, as stated, as described, as shown, as listed, as you said, as i said, excited, happy, glad, pleased, delighted, request, way, be, and, be so, you, you can, you may, you it, you that, you have my, you have, can be, that can be, it can be, this can be, sounds like, needed, need it, need that, needed that, want it, want that, i want, we want, i want it, i need it, we need it, we need some, i wanted, make it, my, that option, i that option, i will that, sure of it, sure of that, sure about it, sure about that, able, willing, interested, would like that, agreed on, we agreed on that, what i want, what i wanted, what i need, what i said, what i asked for, what you said, on, with this arrangement, out of, the, to, im able, my choice, my pick, my request, my order, this option, that plan, this plan, word for word, in full, right here, complete, ready, at that, would that be, would be, you are, youre, thats how, thats it, let us, let",
-	"que, es, eso, esto, ese, esa, este, esta, lo, eso es, es eso, es esto, es esa, es ese, esa es, ese es, esa misma, ese mismo, eso mismo, por mi, por mi parte, de mi parte, por mi lado, para mi, para nosotros, con eso, con esto, asi, va, de, que es, que es eso, en eso, lo es, esta bien asi, que la, que lo, el, la",
-	"ca, cela, cest, cest ca, celui la, celle la, pour moi, pour nous, pour ca, pour un an, de ma part, de notre part, on en, avec ca, comme ca, a ca, le, cest cela, pour, c est",
-	"das, dat, dit, dies, die, diese, dieses, diesen, den, deze, bin ich, fur mich, fur uns, von mir, von uns, das ist, das ist es, es ist, ist es, das da, dafur, damit, damit bin ich, wie besprochen, wie gesagt, wie abgemacht, wie geplant, wie vereinbart, was ich will, was ich wollte, ist, bin, dat is, dat is het, het is, voor mij, voor ons, van mij, van ons, gij, ge, verstuurd worden, worden, wel, zoals afgesproken, zoals gezegd, zoals gepland, het, daarmee, hiermee, van mij uit",
-	"isso, isto, esse, por mim, pra mim, para mim, pra gente, pra nos, da minha parte, com isso, nisso, isso e, e isso, e esse, e essa, ser, o, a, e, essa, assim, que eu, questo, questa, quello, quella, per me, per noi, parte mia, da parte mia, con questo, che, ti, e questo, e quello, ao",
-	"aap, hai, है, hain, ye, yeh, ye hai, hu, yahi, wahi, yahi wala, wahi wala, ye wala, यही, वही, यही वाला, ये वाला, ये, यह, यह है, आप, meri taraf se, मेरी तरफ से, taraf se, mere liye, मेरे लिए, isko, ise, इसे, इसको, h, yahi hai, यही है, ji",
-	"了, 得, 您, 的, 你, 给, 这样, 这样 了, 這樣, 就 这样, 这个, 那个, 這個, 那個, 这, 帮我, 幫我, 是这, 地, 下, 一下, 把, 这么, 我",
-	"それ, それ で, これ, これ で, で, です, だ, ます, と, に, 内容 に, その ように, その内容で, この内容で, その, こと です, それ です, これ です, 方向で, それ は, これ は, 通り, 予定 通り, 予定通り, の, は, ので, から, し, っす, い",
-)
-
-func entrySet(lists ...string) map[string]bool {
-	set := map[string]bool{}
-	for _, list := range lists {
-		for _, e := range entries(list) {
-			set[e] = true
-		}
-	}
-	return set
 }

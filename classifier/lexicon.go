@@ -116,6 +116,7 @@ type lexicon struct {
 	tapbacks    []tapbackForm
 	signatures  []string
 	autoReplies []string
+	answers     []string // small words that are a whole answer beside a yes, folded and sorted
 }
 
 // small says whether the word is a function word of some language.
