@@ -6,10 +6,11 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/countersign/countersign/bench/internal/figures"
 )
 
 // approvals is how many make a run of about so many seconds, where eight connections had such a rate.
@@ -64,7 +65,7 @@ func loop(ctx context.Context, s side, n, connections int) (rate, error) {
 		return r, fmt.Errorf("drain: %w", err)
 	}
 	r.PerSecond = float64(len(waits)) / time.Since(began).Seconds()
-	r.P50, r.P99 = percentile(waits, 0.5), percentile(waits, 0.99)
+	r.P50, r.P99 = figures.Percentile(waits, 0.5), figures.Percentile(waits, 0.99)
 	if r.Errors*10 > len(list) {
 		return r, fmt.Errorf("%d of %d approvals failed, the first: %s", r.Errors, len(list), r.FirstError)
 	}
@@ -91,15 +92,6 @@ func storm(ctx context.Context, a approval, times int, others bool) int {
 	close(ready)
 	wg.Wait()
 	return int(failed.Load())
-}
-
-// percentile in milliseconds; 0 of nothing.
-func percentile(d []time.Duration, q float64) float64 {
-	if len(d) == 0 {
-		return 0
-	}
-	d = slices.Sorted(slices.Values(d))
-	return float64(d[min(len(d)-1, int(q*float64(len(d))))]) / float64(time.Millisecond)
 }
 
 // newClient keeps as many connections open as a run has.

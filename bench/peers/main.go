@@ -32,12 +32,12 @@ import (
 	"os/signal"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"syscall"
 	"time"
 
 	"github.com/countersign/countersign/bench/internal/crowd"
+	"github.com/countersign/countersign/bench/internal/figures"
 	"github.com/countersign/countersign/bench/internal/machine"
 )
 
@@ -106,12 +106,9 @@ func command(ctx context.Context, args []string) error {
 		}
 		o.parts = append(o.parts, p)
 	}
-	for c := range strings.SplitSeq(connections, ",") {
-		n, err := strconv.Atoi(c)
-		if err != nil || n < 1 {
-			return fmt.Errorf("-connections: %q is no number of connections", c)
-		}
-		o.connections = append(o.connections, n)
+	var err error
+	if o.connections, err = figures.ParseConnections(connections); err != nil {
+		return err
 	}
 	dir, err := os.MkdirTemp("", "countersign-peers")
 	if err != nil {
@@ -125,14 +122,8 @@ func command(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	if o.json != "" {
-		raw, err := json.MarshalIndent(r, "", "  ")
-		if err != nil {
-			return err
-		}
-		if err := os.WriteFile(o.json, append(raw, '\n'), 0o600); err != nil {
-			return err
-		}
+	if err := figures.WriteJSON(o.json, r); err != nil {
+		return err
 	}
 	fmt.Print(markdown(rows(r)))
 	return nil

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/countersign/countersign/bench/internal/figures"
 )
 
 func sample() report {
@@ -85,8 +87,8 @@ func TestApprovals(t *testing.T) {
 
 func TestPercentile(t *testing.T) {
 	d := []time.Duration{3 * time.Millisecond, time.Millisecond, 2 * time.Millisecond}
-	if percentile(d, 0.5) != 2 || percentile(d, 0.99) != 3 || percentile(nil, 0.5) != 0 {
-		t.Errorf("%v %v", percentile(d, 0.5), percentile(d, 0.99))
+	if figures.Percentile(d, 0.5) != 2 || figures.Percentile(d, 0.99) != 3 || figures.Percentile(nil, 0.5) != 0 {
+		t.Errorf("%v %v", figures.Percentile(d, 0.5), figures.Percentile(d, 0.99))
 	}
 }
 

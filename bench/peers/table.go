@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/countersign/countersign/bench/internal/figures"
 )
 
 // report is what -json writes.
@@ -86,7 +88,7 @@ func rows(r report) []row {
 			}
 			if len(perSecond) > 0 {
 				w.connections = append(w.connections, c)
-				w.perSecond, w.ratio, w.p99 = append(w.perSecond, median(perSecond)), append(w.ratio, median(ratio)), append(w.p99, median(p99))
+				w.perSecond, w.ratio, w.p99 = append(w.perSecond, figures.Median(perSecond)), append(w.ratio, figures.Median(ratio)), append(w.p99, figures.Median(p99))
 			}
 		}
 		for _, x := range r.Races {
@@ -224,13 +226,4 @@ func span(v []int) string {
 		return fmt.Sprint(v[0])
 	}
 	return fmt.Sprintf("%d to %d", slices.Min(v), slices.Max(v))
-}
-
-// median of some numbers; 0 of none.
-func median(v []float64) float64 {
-	if len(v) == 0 {
-		return 0
-	}
-	v = slices.Sorted(slices.Values(v))
-	return (v[len(v)/2] + v[(len(v)-1)/2]) / 2
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/countersign/countersign/bench/internal/crowd"
+	"github.com/countersign/countersign/bench/internal/figures"
 	"github.com/countersign/countersign/bench/internal/machine"
 )
 
@@ -180,8 +181,8 @@ func growth(ctx context.Context, dir string, o options, begin starter, pg *machi
 				slices.Reverse(sizes)
 			}
 			fmt.Printf("%s, %d connections: %d stored %.0f/s (CPU %.2f ms), %d stored %.0f/s (CPU %.2f ms): %+.0f %% rate, %+.0f %% CPU\n", store, c,
-				fewStored, median(rate[0]), median(cpu[0]), manyStored, median(rate[1]), median(cpu[1]),
-				100*(median(rate[1])/median(rate[0])-1), 100*(median(cpu[1])/median(cpu[0])-1))
+				fewStored, figures.Median(rate[0]), figures.Median(cpu[0]), manyStored, figures.Median(rate[1]), figures.Median(cpu[1]),
+				100*(figures.Median(rate[1])/figures.Median(rate[0])-1), 100*(figures.Median(cpu[1])/figures.Median(cpu[0])-1))
 		}
 	}
 	return nil

@@ -22,7 +22,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -32,12 +31,12 @@ import (
 	"os/signal"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"syscall"
 	"time"
 
 	"github.com/countersign/countersign/bench/internal/crowd"
+	"github.com/countersign/countersign/bench/internal/figures"
 	"github.com/countersign/countersign/bench/internal/machine"
 )
 
@@ -91,12 +90,9 @@ func command(ctx context.Context) error {
 	flag.StringVar(&o.cpuprofile, "cpuprofile", "", "with -inprocess: write a CPU profile of the last run to this file")
 	flag.IntVar(&o.growth, "growth", 0, "measure how the path slows down from 10 thousand to a million stored offers, messages and ledger rows, over so many confirms a run")
 	flag.Parse()
-	for c := range strings.SplitSeq(connections, ",") {
-		n, err := strconv.Atoi(c)
-		if err != nil || n < 1 {
-			return fmt.Errorf("-connections: %q is no number of connections", c)
-		}
-		o.connections = append(o.connections, n)
+	var err error
+	if o.connections, err = figures.ParseConnections(connections); err != nil {
+		return err
 	}
 	for s := range strings.SplitSeq(stores, ",") {
 		if s != onPG && s != onSQLite {
@@ -208,14 +204,8 @@ func measure(ctx context.Context, dir string, o options) error {
 		report.Statements, report.RoundTrips, report.Commits = got[0], got[1], got[2]
 		fmt.Printf("a confirm on PostgreSQL: %.2f statements, %.2f round trips, %.2f writing transactions\n", got[0], got[1], got[2])
 	}
-	if o.json != "" {
-		raw, err := json.MarshalIndent(report, "", "  ")
-		if err != nil {
-			return err
-		}
-		if err := os.WriteFile(o.json, append(raw, '\n'), 0o600); err != nil {
-			return err
-		}
+	if err := figures.WriteJSON(o.json, report); err != nil {
+		return err
 	}
 	for _, l := range report.Lines {
 		if l.Errors > 0 || l.NotConsumed > 0 {

@@ -3,9 +3,10 @@ package main
 import (
 	"fmt"
 	"io"
-	"slices"
 	"text/tabwriter"
 	"time"
+
+	"github.com/countersign/countersign/bench/internal/figures"
 )
 
 // plan of one run.
@@ -72,25 +73,8 @@ func (r *run) measure(samples []sample, committed []time.Time, cpu []float64) {
 			}
 		}
 	}
-	r.P50, r.P99 = percentile(waits, 0.5), percentile(waits, 0.99)
-	r.AckP50, r.AckP99 = percentile(acks, 0.5), percentile(acks, 0.99)
-}
-
-// percentile in milliseconds; 0 of nothing.
-func percentile(d []time.Duration, q float64) float64 {
-	if len(d) == 0 {
-		return 0
-	}
-	d = slices.Sorted(slices.Values(d))
-	return float64(d[min(len(d)-1, int(q*float64(len(d))))]) / float64(time.Millisecond)
-}
-
-func median(v []float64) float64 {
-	if len(v) == 0 {
-		return 0
-	}
-	v = slices.Sorted(slices.Values(v))
-	return (v[len(v)/2] + v[(len(v)-1)/2]) / 2
+	r.P50, r.P99 = figures.Percentile(waits, 0.5), figures.Percentile(waits, 0.99)
+	r.AckP50, r.AckP99 = figures.Percentile(acks, 0.5), figures.Percentile(acks, 0.99)
 }
 
 // line compares both sides at one number of connections. Ratios are medians over the repetitions, each of two runs
@@ -145,9 +129,9 @@ func compare(runs []run) []line {
 				ratios, p50r, p99r = append(ratios, r.Rate/o.Rate), append(p50r, r.P50/o.P50), append(p99r, r.P99/o.P99)
 			}
 		}
-		l.Limit, l.Ours, l.Ratio = median(limits), median(ours), median(ratios)
-		l.P50, l.P99, l.P50Ratio, l.P99Ratio, l.AckP50, l.Foreign = median(p50), median(p99), median(p50r), median(p99r), median(ack), median(foreign)
-		l.LimitCPU, l.CPU = median(lcpu), median(cpu)
+		l.Limit, l.Ours, l.Ratio = figures.Median(limits), figures.Median(ours), figures.Median(ratios)
+		l.P50, l.P99, l.P50Ratio, l.P99Ratio, l.AckP50, l.Foreign = figures.Median(p50), figures.Median(p99), figures.Median(p50r), figures.Median(p99r), figures.Median(ack), figures.Median(foreign)
+		l.LimitCPU, l.CPU = figures.Median(lcpu), figures.Median(cpu)
 		out = append(out, l)
 	}
 	return out
