@@ -1,6 +1,7 @@
 package classifier
 
 import (
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -15,6 +16,9 @@ type guard struct {
 	// any guards lower every class but unrelated: what they see is not the
 	// person's answer at all, so it is no decline and no modify either.
 	any bool
+	// byLabel guards compare the words with the label of the one open offer, so that what they say of a reply to several
+	// is of no label.
+	byLabel bool
 	// stray guards lower unrelated as well: there the text answers somebody, and
 	// it is safer to ask whom than to take it for chatter.
 	stray bool
@@ -28,7 +32,7 @@ var guards = [...]guard{
 	{name: "auto-reply", objects: guardAutoReply, any: true},           // mutant: guard.auto-reply
 	{name: "double-negation", objects: guardDoubleNegation, any: true}, // mutant: guard.double-negation
 	{name: "no-offer", objects: guardNoOffer},                          // mutant: guard.no-offer
-	{name: "several-offers", objects: guardSeveralOffers},              // mutant: guard.several-offers
+	{name: GuardSeveralOffers, objects: guardSeveralOffers},            // mutant: guard.several-offers
 	{name: "keyword", objects: guardKeyword},                           // mutant: guard.keyword
 	{name: "quoted", objects: guardQuoted},                             // mutant: guard.quoted
 	{name: "over-long", objects: guardOverLong},                        // mutant: guard.over-long
@@ -40,10 +44,10 @@ var guards = [...]guard{
 	{name: "hedge", objects: guardHedge},                               // mutant: guard.hedge
 	{name: "condition", objects: guardCondition},                       // mutant: guard.condition
 	{name: "change", objects: guardChange},                             // mutant: guard.change
-	{name: "amount", objects: guardAmount},                             // mutant: guard.amount
-	{name: "time", objects: guardTime},                                 // mutant: guard.time
-	{name: "redirect", objects: guardRedirect},                         // mutant: guard.redirect
-	{name: "other-action", objects: guardOtherAction},                  // mutant: guard.other-action
+	{name: "amount", objects: guardAmount, byLabel: true},              // mutant: guard.amount
+	{name: "time", objects: guardTime, byLabel: true},                  // mutant: guard.time
+	{name: "redirect", objects: guardRedirect, byLabel: true},          // mutant: guard.redirect
+	{name: "other-action", objects: guardOtherAction, byLabel: true},   // mutant: guard.other-action
 	{name: "third-person", objects: guardThirdPerson},                  // mutant: guard.third-person
 	{name: "idiom", objects: guardIdiom},                               // mutant: guard.idiom
 	{name: "keep", objects: guardKeep},                                 // mutant: guard.keep
@@ -52,7 +56,16 @@ var guards = [...]guard{
 	{name: "no-and-yes", objects: guardNoAndYes, stray: true},          // mutant: guard.no-and-yes
 	{name: "yes-to-another", objects: guardYesToAnother, any: true},    // mutant: guard.yes-to-another
 	{name: "acknowledgement", objects: guardAcknowledgement},           // mutant: guard.acknowledgement
-	{name: "consent", objects: guardConsent},                           // mutant: guard.consent
+	{name: "consent", objects: guardConsent, byLabel: true},            // mutant: guard.consent
+}
+
+// GuardSeveralOffers is the name of the guard that holds a yes back because several offers are open.
+const GuardSeveralOffers = "several-offers"
+
+// GuardGoesByLabel says whether the guard of that name compares the words with the label of the one open offer. Where
+// several were open it had none, and what it said then counts for nothing.
+func GuardGoesByLabel(name string) bool {
+	return slices.ContainsFunc(guards[:], func(g guard) bool { return g.byLabel && g.name == name })
 }
 
 // runGuards gives the reading after the guards and the names of those that

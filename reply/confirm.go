@@ -17,15 +17,6 @@ import (
 // left unclear.
 const CitedAt = 0.5
 
-// severalOffers is the guard that leaves to a main model which of several offers is meant.
-const severalOffers = "several-offers"
-
-// byLabel are the guards that go by the label of the one open offer. Where several were open they had none, and so what
-// they said counts for nothing: they are asked again, of the offer that the model has picked.
-func byLabel(guard string) bool {
-	return slices.Contains([]string{severalOffers, "consent", "amount", "time", "redirect", "other-action"}, guard)
-}
-
 // CitedStore is what a [Confirmer] works with.
 type CitedStore interface {
 	offers.Confirms
@@ -109,19 +100,22 @@ func admissible(r ConfirmRequest, o offers.Offer, m offers.Cited, names bool) er
 		return offers.ErrNotAYes // what a person lets happen unasked is between them and code
 	case !standsAlone(m.Text, o): // mutant: confirm.alone
 		return offers.ErrNotAYes
-	case (len(m.Live) > 1 || slices.Contains(m.Reading.Guards, severalOffers)) && !names: // mutant: confirm.names
+	case (len(m.Live) > 1 || slices.Contains(m.Reading.Guards, classifier.GuardSeveralOffers)) && !names: // mutant: confirm.names
 		return offers.ErrNotAYes
 	}
 	return nil
 }
 
 // yesEnough says whether the stored reading is a confirm, or unclear with half the weight on confirm, and nothing that a
-// guard saw then speaks against it.
+// guard saw then speaks against it. Where several offers were open the guards that go by a label are left out: standsAlone
+// asks them again, of the offer that the model has picked.
 func yesEnough(rec offers.ReadingRecord) bool {
 	confirm := rec.Class == classifier.Confirm.String()
 	unclear := rec.Class == classifier.Unclear.String() && rec.RawP >= CitedAt
-	several := slices.Contains(rec.Guards, severalOffers)
-	return (confirm || unclear) && !slices.ContainsFunc(rec.Guards, func(g string) bool { return !several || !byLabel(g) })
+	several := slices.Contains(rec.Guards, classifier.GuardSeveralOffers)
+	return (confirm || unclear) && !slices.ContainsFunc(rec.Guards, func(g string) bool {
+		return !several || g != classifier.GuardSeveralOffers && !classifier.GuardGoesByLabel(g)
+	})
 }
 
 // standsAlone says whether no guard objects to the words as a yes to this one offer. The stored reading does not tell: of a
