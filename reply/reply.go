@@ -257,8 +257,8 @@ func (p *Processor) act(ctx context.Context, r offers.Received, out outcome, v c
 	err = p.try(ctx, r, out, v, rec)
 	var refused *offers.Refusal
 	switch {
-	case errors.As(err, &refused) && refused.Why == offers.WhyDecided:
-		return true, nil // by somebody else, in the meantime
+	case decided(err):
+		return true, nil
 	case errors.As(err, &refused):
 		out.why = refused.Why
 	case err != nil:
@@ -266,19 +266,35 @@ func (p *Processor) act(ctx context.Context, r offers.Received, out outcome, v c
 	case out.action != pass:
 		return out.action == confirm && !out.cancel, nil
 	}
+	if err = p.pass(ctx, r, out, v, rec); decided(err) {
+		return true, nil
+	}
+	return false, err
+}
+
+// decided says whether the store refused because somebody else has decided the message in the meantime.
+func decided(err error) bool {
+	var refused *offers.Refusal
+	return errors.As(err, &refused) && refused.Why == offers.WhyDecided
+}
+
+// pass hands the message to the agent, with the question that the service puts to the person on its own and what the words
+// say of permissions.
+func (p *Processor) pass(ctx context.Context, r offers.Received, out outcome, v classifier.Verdict, rec offers.ReadingRecord) error {
 	req := offers.PassRequest{
 		MessageID: r.MessageID, PersonID: r.PersonID, Type: out.event, Reading: rec, Data: data(r, v, out),
 	}
 	if out.event == offers.ReplyUnresolved { // mutant: reply.pass-listening
+		var err error
 		if r.Listening, err = p.inbox.Listening(ctx, r.AccountID, r.PersonID); err != nil {
-			return false, err
+			return err
 		}
 	}
 	req.Reask, req.ReaskText = question(r, v, out)
 	if req.Reask != "" && len(r.Live) == 1 {
 		ended, err := p.inbox.Ended(ctx, req.Reask)
 		if err != nil {
-			return false, err
+			return err
 		}
 		req.ReaskText = offers.NotOpen(ended) + req.ReaskText // mutant: reply.ended
 	}
@@ -289,11 +305,7 @@ func (p *Processor) act(ctx context.Context, r offers.Received, out outcome, v c
 		}
 	}
 	req.Asked, req.TakesBack, req.Ends = p.hear(ctx, r, v, out), takesBackAsk(r, v), stopsFor(r)
-	err = p.inbox.Pass(ctx, req)
-	if errors.As(err, &refused) && refused.Why == offers.WhyDecided {
-		return true, nil
-	}
-	return false, err
+	return p.inbox.Pass(ctx, req)
 }
 
 // question is what the service puts to the person on its own: the one offer's question again where texts crossed in the

@@ -15,12 +15,12 @@ import (
 const (
 	// grace is how long a message that was just stored is left to the process that stored it.
 	grace = 2 * time.Second
-	// look is how often messages are looked for that nobody has decided.
-	look = time.Second
+	// lookEvery is how often messages are looked for that nobody has decided.
+	lookEvery = time.Second
 	// batch is how many of those are taken at once, besides the ones that failed before.
 	batch = 100
-	// atMost is how long one try of one message may take. It is beyond every deadline of a reader or a store.
-	atMost = 30 * time.Second
+	// tryTimeout is how long one try of one message may take. It is beyond every deadline of a reader or a store.
+	tryTimeout = 30 * time.Second
 	// longestPause is how many looks a message is passed over at most after it failed.
 	longestPause = 60
 )
@@ -41,10 +41,10 @@ type Runner struct {
 	failing map[string]failure // messages whose last try failed
 }
 
-// failure is how often a message failed in a row, and for how many looks it is passed over now.
+// failure is how often a message failed in a row, and for how many looks it is still passed over.
 type failure struct{ times, pause int }
 
-// NewRunner makes a runner with so many workers and so many places to wait.
+// NewRunner makes a runner with so many workers, and a queue of so many places for Submit.
 func NewRunner(inbox offers.Inbox, process func(context.Context, offers.Received) error, log *slog.Logger, workers, places int) *Runner {
 	return &Runner{inbox: inbox, process: process, log: log, queue: make(chan job, places), workers: workers, failing: map[string]failure{}}
 }
@@ -98,7 +98,7 @@ func (r *Runner) work(ctx context.Context) {
 // one decides a message; once begun it is seen through. A message that fails is not retried here: it is still undecided,
 // and recover finds it.
 func (r *Runner) one(ctx context.Context, m offers.Received) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), atMost)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), tryTimeout)
 	defer cancel()
 	err := r.guarded(ctx, m)
 	r.note(m.MessageID, err)
@@ -171,7 +171,7 @@ func (r *Runner) recover(ctx context.Context) {
 	for ctx.Err() == nil {
 		r.look(ctx, age)
 		age = grace
-		t := time.NewTimer(look)
+		t := time.NewTimer(lookEvery)
 		select {
 		case <-ctx.Done():
 		case <-t.C:
