@@ -157,7 +157,7 @@ type Inbox interface {
 	// Receive stores a message and makes its run, once for ever per provider id. Address and our number name the
 	// person; a message of nobody, or of a suspended person, is stored as pending: no run, no context, no event. Beyond
 	// what is kept of such senders within an hour it is counted and forgotten: no MessageID comes back. A stranger may be
-	// given a code, in the same transaction; see people.Knock.
+	// given a code, in the same transaction; see people.PromptFacts.
 	// A message that was there already comes back with Duplicate set and nothing else changed.
 	Receive(ctx context.Context, in Inbound) (Received, error)
 	// Context loads what a decision about a stored message needs. Errors: ErrNotFound.

@@ -126,8 +126,8 @@ const (
 	KeywordHelp  Keyword = "HELP"
 )
 
-// Knock is what decides whether a stranger is sent a code, read under the lock of the receiving number.
-type Knock struct {
+// PromptFacts decide whether a stranger is sent a code. They are read under the lock of the receiving number.
+type PromptFacts struct {
 	Address  Address // empty: nobody could be answered
 	Keyword  Keyword
 	Plain    bool // words to us alone, and nothing else
@@ -137,12 +137,12 @@ type Knock struct {
 }
 
 // Prompts says whether a prompt goes out. A text that gets none costs no text of ours.
-func (k Knock) Prompts() bool {
-	return k.Address != "" && k.Plain && // mutant: people.prompt-plain
-		k.Keyword == "" && // mutant: people.prompt-keyword
-		!k.OptedOut && // mutant: people.prompt-opted-out
-		!k.Prompted && // mutant: people.prompt-hourly
-		k.Pending < MaxPendingCodes // mutant: people.prompt-pending
+func (f PromptFacts) Prompts() bool {
+	return f.Address != "" && f.Plain && // mutant: people.prompt-plain
+		f.Keyword == "" && // mutant: people.prompt-keyword
+		!f.OptedOut && // mutant: people.prompt-opted-out
+		!f.Prompted && // mutant: people.prompt-hourly
+		f.Pending < MaxPendingCodes // mutant: people.prompt-pending
 }
 
 // Prompt is one text to a stranger. The code stands in its row as it is: the row is committed before the provider is
@@ -219,8 +219,8 @@ func (t PendingText) LogValue() slog.Value {
 	return slog.GroupValue(slog.String("message_id", t.MessageID), slog.Int("bytes", len(t.Text)))
 }
 
-// Doors is what an account is told of the floods at its numbers, and of wrong codes.
-type Doors struct {
+// PairingCounts is what an account is told of the floods at its numbers, and of wrong codes.
+type PairingCounts struct {
 	Dropped    int64 `json:"dropped"`     // texts of strangers beyond the limits, ever
 	WrongCodes int   `json:"wrong_codes"` // within the hour
 }
@@ -283,7 +283,7 @@ type PairingStore interface {
 	// after the last two the code can be used again.
 	Approve(ctx context.Context, a Approval) (Person, error)
 	// Strangers lists senders whose texts decide nothing, the one who wrote last first.
-	Strangers(ctx context.Context, accountID string) ([]Pending, Doors, error)
+	Strangers(ctx context.Context, accountID string) ([]Pending, PairingCounts, error)
 	// Promote makes a pending text evidence of the active person who has its address now. It stays decided: no offer can
 	// ever be approved by it, no reader sees it and it has no run. It returns the person's id. Errors: ErrNotFound (no
 	// such pending text), ErrNobody.

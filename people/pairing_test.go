@@ -93,19 +93,19 @@ func TestFloodKeeps(t *testing.T) {
 }
 
 func TestKnockPrompts(t *testing.T) {
-	plain := people.Knock{Address: "sms:+12025550109", Plain: true, Pending: people.MaxPendingCodes - 1}
-	if !plain.Prompts() || (people.Knock{}).Prompts() {
+	plain := people.PromptFacts{Address: "sms:+12025550109", Plain: true, Pending: people.MaxPendingCodes - 1}
+	if !plain.Prompts() || (people.PromptFacts{}).Prompts() {
 		t.Fatal("plain words of a stranger get a code, and nothing does not")
 	}
-	for name, change := range map[string]func(k *people.Knock){
-		"nobody":             func(k *people.Knock) { k.Address = "" },
-		"a picture, a group": func(k *people.Knock) { k.Plain = false },
-		"stop":               func(k *people.Knock) { k.Keyword = people.KeywordStop },
-		"start":              func(k *people.Knock) { k.Keyword = people.KeywordStart },
-		"help":               func(k *people.Knock) { k.Keyword = people.KeywordHelp },
-		"opted out":          func(k *people.Knock) { k.OptedOut = true },
-		"within the hour":    func(k *people.Knock) { k.Prompted = true },
-		"three are pending":  func(k *people.Knock) { k.Pending++ },
+	for name, change := range map[string]func(k *people.PromptFacts){
+		"nobody":             func(k *people.PromptFacts) { k.Address = "" },
+		"a picture, a group": func(k *people.PromptFacts) { k.Plain = false },
+		"stop":               func(k *people.PromptFacts) { k.Keyword = people.KeywordStop },
+		"start":              func(k *people.PromptFacts) { k.Keyword = people.KeywordStart },
+		"help":               func(k *people.PromptFacts) { k.Keyword = people.KeywordHelp },
+		"opted out":          func(k *people.PromptFacts) { k.OptedOut = true },
+		"within the hour":    func(k *people.PromptFacts) { k.Prompted = true },
+		"three are pending":  func(k *people.PromptFacts) { k.Pending++ },
 	} {
 		k := plain
 		change(&k)

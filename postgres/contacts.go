@@ -67,17 +67,13 @@ func (s *Store) Contacts(ctx context.Context, accountID string) ([]said.Contact,
 }
 
 func contactsOf(ctx context.Context, q querier, accountID string) ([]said.Contact, error) {
-	rows, err := q.Query(ctx, `SELECT c.id, c.name, c.aliases, ARRAY(SELECT a.address FROM contact_addresses a
-		WHERE a.account_id = c.account_id AND a.contact_id = c.id ORDER BY a.place)
-		FROM contacts c WHERE c.account_id = $1 ORDER BY c.id COLLATE "C"`, accountID)
-	if err != nil {
-		return nil, err
-	}
-	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (said.Contact, error) {
+	return all(ctx, q, func(row pgx.CollectableRow) (said.Contact, error) {
 		var c said.Contact
 		err := row.Scan(&c.ID, &c.Name, &c.Aliases, &c.Addresses)
 		return c, err
-	})
+	}, `SELECT c.id, c.name, c.aliases, ARRAY(SELECT a.address FROM contact_addresses a
+		WHERE a.account_id = c.account_id AND a.contact_id = c.id ORDER BY a.place)
+		FROM contacts c WHERE c.account_id = $1 ORDER BY c.id COLLATE "C"`, accountID)
 }
 
 // namesOf are the contacts' names of those addresses that exactly one contact has.
@@ -86,11 +82,11 @@ const namesOf = `SELECT a.address, max(c.name) FROM contact_addresses a JOIN con
 
 // OwnAddresses implements [offers.Permissions].
 func (s *Store) OwnAddresses(ctx context.Context, accountID string) ([]string, error) {
-	rows, err := s.pool.Query(ctx, `SELECT address FROM own_addresses WHERE account_id = $1 ORDER BY address COLLATE "C"`, accountID)
+	list, err := all(ctx, s.pool, pgx.RowTo[string], `SELECT address FROM own_addresses WHERE account_id = $1 ORDER BY address COLLATE "C"`, accountID)
 	if err != nil {
 		return nil, fmt.Errorf("own addresses: %w", err)
 	}
-	return pgx.CollectRows(rows, pgx.RowTo[string])
+	return list, nil
 }
 
 // AddOwnAddress implements [offers.Permissions].

@@ -30,18 +30,14 @@ func (s *Store) AddEndpoint(ctx context.Context, e offers.Endpoint) error {
 
 // Endpoints implements [offers.EndpointStore].
 func (s *Store) Endpoints(ctx context.Context, accountID string) ([]offers.Endpoint, error) {
-	rows, err := s.pool.Query(ctx, `SELECT id, url, created_at, disabled_at, seq, attempts, next_try, last_status, last_failure, answered_at,
-			(SELECT count(*) FROM dead_letters l WHERE l.endpoint_id = e.id AND l.dead_at IS NOT NULL)
-		FROM endpoints e WHERE account_id = $1 ORDER BY created_at, id`, accountID)
-	if err != nil {
-		return nil, fmt.Errorf("endpoints: %w", err)
-	}
-	list, err := pgx.CollectRows(rows, func(r pgx.CollectableRow) (offers.Endpoint, error) {
+	list, err := all(ctx, s.pool, func(r pgx.CollectableRow) (offers.Endpoint, error) {
 		e := offers.Endpoint{AccountID: accountID}
 		err := r.Scan(&e.ID, &e.URL, &e.CreatedAt, &e.DisabledAt, &e.Seq, &e.Attempts, &e.NextTry, &e.LastStatus, &e.LastFailure, &e.AnsweredAt, &e.Dead)
 		e.CreatedAt, e.DisabledAt, e.NextTry, e.AnsweredAt = e.CreatedAt.UTC(), utc(e.DisabledAt), utc(e.NextTry), utc(e.AnsweredAt)
 		return e, err
-	})
+	}, `SELECT id, url, created_at, disabled_at, seq, attempts, next_try, last_status, last_failure, answered_at,
+			(SELECT count(*) FROM dead_letters l WHERE l.endpoint_id = e.id AND l.dead_at IS NOT NULL)
+		FROM endpoints e WHERE account_id = $1 ORDER BY created_at, id`, accountID)
 	if err != nil {
 		return nil, fmt.Errorf("endpoints: %w", err)
 	}
@@ -79,17 +75,13 @@ func (s *Store) changeOne(ctx context.Context, what, sql, accountID, id string) 
 
 // DeadLetters implements [offers.EndpointStore].
 func (s *Store) DeadLetters(ctx context.Context, accountID string) ([]offers.DeadLetter, error) {
-	rows, err := s.pool.Query(ctx, `SELECT l.id, l.endpoint_id, l.event_id, v.type, l.seq, l.attempts, l.last_status, l.last_failure, l.dead_at, l.next_try
-		FROM dead_letters l JOIN events v ON v.row = l.event_row WHERE l.account_id = $1 ORDER BY l.endpoint_id, l.seq`, accountID)
-	if err != nil {
-		return nil, fmt.Errorf("dead letters: %w", err)
-	}
-	list, err := pgx.CollectRows(rows, func(r pgx.CollectableRow) (offers.DeadLetter, error) {
+	list, err := all(ctx, s.pool, func(r pgx.CollectableRow) (offers.DeadLetter, error) {
 		var l offers.DeadLetter
 		err := r.Scan(&l.ID, &l.EndpointID, &l.EventID, &l.EventType, &l.Seq, &l.Attempts, &l.LastStatus, &l.LastFailure, &l.DeadAt, &l.NextTry)
 		l.DeadAt, l.NextTry = utc(l.DeadAt), utc(l.NextTry)
 		return l, err
-	})
+	}, `SELECT l.id, l.endpoint_id, l.event_id, v.type, l.seq, l.attempts, l.last_status, l.last_failure, l.dead_at, l.next_try
+		FROM dead_letters l JOIN events v ON v.row = l.event_row WHERE l.account_id = $1 ORDER BY l.endpoint_id, l.seq`, accountID)
 	if err != nil {
 		return nil, fmt.Errorf("dead letters: %w", err)
 	}

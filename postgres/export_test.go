@@ -53,25 +53,25 @@ func (s *Store) Plans(ctx context.Context) (map[string]string, error) {
 	return out, err
 }
 
-// Lanes is how many groups may be under way.
-const Lanes = lanes
+// MaxInFlight is how many groups may be under way.
+const MaxInFlight = maxInFlight
 
 // GroupSize is how many calls share a transaction at most.
 const GroupSize = groupSize
 
-// Hold takes a lane away until it is given back.
-func (s *Store) Hold() { s.lanes <- struct{}{} }
+// Hold takes the place of a group that is under way, until Release.
+func (s *Store) Hold() { s.inFlight <- struct{}{} }
 
-// Release gives a lane back.
-func (s *Store) Release() { <-s.lanes }
+// Release gives that place back.
+func (s *Store) Release() { <-s.inFlight }
 
 // Waiting is how many calls wait for a group.
-func (s *Store) Waiting() int { return s.line.Len() }
+func (s *Store) Waiting() int { return s.waiting.Len() }
 
-// Together runs a call that has no person. begin is called before each try.
-func (s *Store) Together(ctx context.Context, begin func()) error {
+// Together runs a call that has no person. reset is called before each try.
+func (s *Store) Together(ctx context.Context, reset func()) error {
 	st := newStatement(0, []string{"n int"}, `SELECT call FROM q`)
-	return s.together(ctx, &call{statement: &st, args: []any{1}, begin: begin, row: func(pgx.Rows) error { return nil }})
+	return s.together(ctx, &call{statement: &st, args: []any{1}, reset: reset, row: func(pgx.Rows) error { return nil }})
 }
 
 // OnlySeveral has every call run the statement for several calls at once.

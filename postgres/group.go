@@ -14,10 +14,10 @@ import (
 const (
 	// groupSize is how many calls share one transaction at most.
 	groupSize = 32
-	// lanes is how many groups are under way at once: while one waits for the disk, another works.
-	lanes = 2
-	// atMost is how long a group may take. A database that does not answer for so long has left its outcome open.
-	atMost = 10 * time.Second
+	// maxInFlight is how many groups are under way at once: while one waits for the disk, another works.
+	maxInFlight = 2
+	// groupTimeout is how long a group may take. A database that does not answer for so long has left its outcome open.
+	groupTimeout = 10 * time.Second
 )
 
 // errAborted is the error of a call whose group ended without an answer.
@@ -28,7 +28,7 @@ type call struct {
 	ctx       context.Context
 	statement *statement
 	args      []any                // those that all calls of the statement share, then a value for each of its columns
-	begin     func()               // before each try: what an earlier one has found out is forgotten
+	reset     func()               // before each try: forgets what an earlier one has found out
 	row       func(pgx.Rows) error // takes a row of the answer
 	person    string               // whose thread is to be locked: by id,
 	address   string               // or by the address that it is reached at
@@ -42,13 +42,13 @@ type call struct {
 // nobody but that call.
 func (s *Store) together(ctx context.Context, c *call) error {
 	c.ctx, c.done = ctx, make(chan struct{})
-	s.line.Join(c)
+	s.waiting.Push(c)
 	select {
-	case s.lanes <- struct{}{}:
+	case s.inFlight <- struct{}{}:
 		s.lead(c)
 	case <-c.done:
 	case <-ctx.Done():
-		if s.line.Leave(c) { // mutant: postgres.group-leave
+		if s.waiting.Remove(c) { // mutant: postgres.group-leave
 			return ctx.Err()
 		}
 	}
@@ -56,16 +56,16 @@ func (s *Store) together(ctx context.Context, c *call) error {
 	return c.err
 }
 
-// lead runs groups until c has its answer. The caller holds a lane, which is given back.
+// lead runs groups until c has its answer. The caller holds a place in flight, which is given back.
 func (s *Store) lead(c *call) {
-	defer func() { <-s.lanes }()
+	defer func() { <-s.inFlight }()
 	for {
 		select {
 		case <-c.done:
 			return
 		default:
 		}
-		group := s.line.Next(groupSize)
+		group := s.waiting.Pop(groupSize)
 		if len(group) == 0 {
 			return // another leader has c
 		}
@@ -100,11 +100,11 @@ func (s *Store) transaction(group []*call) error {
 	ctx := group[0].ctx
 	if len(group) > 1 { // who gives up takes it from nobody else
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), atMost)
+		ctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), groupTimeout)
 		defer cancel()
 	}
 	for _, c := range group {
-		c.begin()
+		c.reset()
 	}
 	var b pgx.Batch
 	queueLocks(&b, group)
@@ -121,7 +121,7 @@ func (s *Store) transaction(group []*call) error {
 	return s.pool.SendBatch(ctx, &b).Close()
 }
 
-// distinct parts calls so that no two of the first ones are of the same person, as far as that is known: a statement does not
+// distinct splits a group so that no two calls of first are of the same person, as far as that is known: a statement does not
 // see what it does itself. Where one person's addresses hide behind two calls, their numbers clash, and each is tried alone.
 func distinct(group []*call) (first, rest []*call) {
 	seen := make(map[string]bool, len(group))

@@ -58,11 +58,11 @@ func (c crowd) receive(ctx context.Context, i int) (offers.Received, error) {
 
 // hold keeps every call waiting, until the function that it returns is called.
 func (c crowd) hold() (release func()) {
-	for range postgres.Lanes {
+	for range postgres.MaxInFlight {
 		c.s.Hold()
 	}
 	return func() {
-		for range postgres.Lanes {
+		for range postgres.MaxInFlight {
 			c.s.Release()
 		}
 	}
@@ -147,7 +147,7 @@ func newOffered(t *testing.T, n int) (c crowd, yeses []offers.ConsumeRequest) {
 	return c, yeses
 }
 
-// atOnce runs n calls that wait for a lane together, in order.
+// atOnce runs n calls that wait for a group together, in order.
 func (c crowd) atOnce(n int, call func(i int)) {
 	release := c.hold()
 	var wg sync.WaitGroup

@@ -93,7 +93,7 @@ func (s *Store) Receive(ctx context.Context, in offers.Inbound) (offers.Received
 			string(in.Address), string(in.OurNumber), fresh.MessageID, in.Provider, in.ProviderID,
 			in.Text, in.Raw, in.Lossy, in.Quoted, fresh.RunID, in.OptOut,
 		},
-		begin: func() { got = receiving{r: fresh} }, row: got.row,
+		reset: func() { got = receiving{r: fresh} }, row: got.row,
 	})
 	inserted, r := got.live != nil, got.received()
 	switch {
@@ -213,12 +213,12 @@ func discard(pgconn.CommandTag) error { return nil }
 
 // Undecided implements [offers.Inbox].
 func (s *Store) Undecided(ctx context.Context, age time.Duration, limit int) ([]string, error) {
-	rows, err := s.pool.Query(ctx, `SELECT id::text FROM messages WHERE decided_at IS NULL AND trust = 'trusted'
+	list, err := all(ctx, s.pool, pgx.RowTo[string], `SELECT id::text FROM messages WHERE decided_at IS NULL AND trust = 'trusted'
 		AND received_at <= cs_now() - $1::interval ORDER BY received_at, id LIMIT $2`, age, limit)
 	if err != nil {
 		return nil, fmt.Errorf("undecided: %w", err)
 	}
-	return pgx.CollectRows(rows, pgx.RowTo[string])
+	return list, nil
 }
 
 // decide marks a message as decided inside a transaction. *offers.Refusal: it was decided before, or is not the person's.

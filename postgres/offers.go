@@ -97,13 +97,9 @@ func (s *Store) Offers(ctx context.Context, accountID string, f offers.Filter) (
 	if limit == 0 {
 		limit = 100
 	}
-	rows, err := s.pool.Query(ctx, `SELECT `+offerColumns+fromOffers+`
+	list, err := all(ctx, s.pool, scanOffer, `SELECT `+offerColumns+fromOffers+`
 		WHERE o.account_id = $1 AND ($2 = '' OR o.person_id = nullif($2, '')::uuid) AND ($3 = '' OR o.state = $3)
 		ORDER BY o.created_at DESC, o.id DESC LIMIT $4`, accountID, f.PersonID, string(f.State), limit)
-	if err != nil {
-		return nil, fmt.Errorf("offers: %w", err)
-	}
-	list, err := pgx.CollectRows(rows, scanOffer)
 	if badID(err) {
 		return nil, nil
 	}
@@ -170,7 +166,7 @@ const bare = `
     AND m.decided_at IS NULL                                        -- mutant: consume.message_undecided
     AND last.offer_id = o.id                                        -- mutant: consume.last_text
     AND last.state = 'accepted'                                     -- mutant: consume.last_accepted
-    AND NOT EXISTS (SELECT 1 FROM offers y WHERE y.person_id = q.person_id AND y.state IN ('sending', 'open') AND y.id <> q.offer_id) -- mutant: consume.only_one`
+    AND NOT ` + otherLive + ` -- mutant: consume.only_one`
 
 // consumeCited is the yes that a main model cites: what code may leave open (which offer, and whether its question was
 // the last thing on the screen) is replaced by what a model must not bring along (another run, taint), and by words that
@@ -179,10 +175,28 @@ const consumeCited = consumeHead + crossed + `
     AND m.decided_at IS NOT NULL                                    -- mutant: cited.decided
     AND r.id = q.run_id                                             -- mutant: cited.own_run
     AND NOT r.tainted                                               -- mutant: cited.untainted
-    AND NOT EXISTS (SELECT 1 FROM offers y WHERE y.consumed_by = m.id) -- mutant: cited.unused
-    AND (q.names OR NOT EXISTS (SELECT 1 FROM offers y WHERE y.person_id = q.person_id AND y.id <> q.offer_id AND y.sent_at <= m.received_at AND (coalesce(coalesce(y.closed_at, y.left_at) > m.received_at, true) OR y.sent_at > o.asked_at OR y.asked_at > o.asked_at))) -- mutant: cited.named
-    AND (q.names OR NOT EXISTS (SELECT 1 FROM (SELECT x.offer_id, x.state FROM texts x WHERE x.person_id = q.person_id AND x.offer_id IS NOT NULL AND x.state <> 'rejected' AND x.sending_at <= m.received_at ORDER BY x.number DESC LIMIT 1) l WHERE l.offer_id <> o.id OR l.state <> 'accepted')) -- mutant: cited.asked_last
-    AND NOT EXISTS (SELECT 1 FROM texts x WHERE x.person_id = q.person_id AND x.kind = 'message' AND coalesce(x.offer_id <> o.id, true) AND x.sending_at <= m.received_at AND x.number > (SELECT max(a.number) FROM texts a WHERE a.offer_id = o.id AND a.state <> 'rejected')) -- mutant: cited.spoken` + consumeTail
+    AND NOT ` + messageUsed + ` -- mutant: cited.unused
+    AND (q.names OR NOT ` + beside + `) -- mutant: cited.named
+    AND (q.names OR NOT ` + askedOther + `) -- mutant: cited.asked_last
+    AND NOT ` + spokenSince + ` -- mutant: cited.spoken` + consumeTail
+
+// What follows are conditions of a yes that [snapshot] reads too, so that a refusal is explained by what refused it. They are
+// about the offer o, the message m, and the person and the offer of the request.
+const (
+	// otherLive: another offer of the person is live.
+	otherLive = `EXISTS (SELECT 1 FROM offers y WHERE y.person_id = q.person_id AND y.state IN ('sending', 'open') AND y.id <> q.offer_id)`
+	// messageUsed: the message has approved an offer.
+	messageUsed = `EXISTS (SELECT 1 FROM offers y WHERE y.consumed_by = m.id)`
+	// beside: when the message came, another offer was on the screen as well, or was put there or asked about after o was.
+	beside = `EXISTS (SELECT 1 FROM offers y WHERE y.person_id = q.person_id AND y.id <> q.offer_id AND y.sent_at <= m.received_at
+      AND (coalesce(coalesce(y.closed_at, y.left_at) > m.received_at, true) OR y.sent_at > o.asked_at OR y.asked_at > o.asked_at))`
+	// askedOther: the last ask before the message was for another offer, or nobody knows that it arrived.
+	askedOther = `EXISTS (SELECT 1 FROM (SELECT x.offer_id, x.state FROM texts x WHERE x.person_id = q.person_id AND x.offer_id IS NOT NULL
+      AND x.state <> 'rejected' AND x.sending_at <= m.received_at ORDER BY x.number DESC LIMIT 1) l WHERE l.offer_id <> o.id OR l.state <> 'accepted')`
+	// spokenSince: between the last text about o and the message the agent has said something else.
+	spokenSince = `EXISTS (SELECT 1 FROM texts x WHERE x.person_id = q.person_id AND x.kind = 'message' AND coalesce(x.offer_id <> o.id, true)
+      AND x.sending_at <= m.received_at AND x.number > (SELECT max(a.number) FROM texts a WHERE a.offer_id = o.id AND a.state <> 'rejected'))`
+)
 
 // yes makes the statement of a yes.
 func yes(body string) statement {
@@ -282,7 +296,7 @@ func (s *Store) consume(ctx context.Context, cited bool, c offers.ConsumeRequest
 		var won []bool
 		err := s.together(ctx, &call{
 			statement: st, person: c.PersonID, args: args,
-			begin: func() { won = nil },
+			reset: func() { won = nil },
 			row: func(rows pgx.Rows) error {
 				var queued bool
 				err := rows.Scan(nil, &queued)
@@ -347,13 +361,10 @@ const snapshot = `SELECT cs_now(), o.id IS NOT NULL, coalesce(o.person_id::text,
   m.id IS NOT NULL, coalesce(m.person_id::text, ''), coalesce(m.address, ''), coalesce(m.our_number, ''), m.decided_at IS NOT NULL,
   coalesce(m.number, 0), coalesce(r.root_id::text, ''), m.received_at,
   t.messages, coalesce(last.offer_id::text, ''), coalesce(last.state, ''),
-  EXISTS (SELECT 1 FROM offers y WHERE y.person_id = t.person_id AND y.state IN ('sending', 'open') AND y.id <> $3),
-  coalesce(r.id::text, ''), coalesce(r.tainted, true), EXISTS (SELECT 1 FROM offers y WHERE y.consumed_by = m.id),
-  EXISTS (SELECT 1 FROM offers y WHERE y.person_id = t.person_id AND y.id <> $3 AND y.sent_at <= m.received_at
-    AND (coalesce(coalesce(y.closed_at, y.left_at) > m.received_at, true) OR y.sent_at > o.asked_at OR y.asked_at > o.asked_at))
-    OR EXISTS (SELECT 1 FROM (SELECT x.offer_id, x.state FROM texts x WHERE x.person_id = t.person_id AND x.offer_id IS NOT NULL AND x.state <> 'rejected' AND x.sending_at <= m.received_at ORDER BY x.number DESC LIMIT 1) l WHERE l.offer_id <> o.id OR l.state <> 'accepted'),
-  EXISTS (SELECT 1 FROM texts x WHERE x.person_id = t.person_id AND x.kind = 'message' AND coalesce(x.offer_id <> o.id, true) AND x.sending_at <= m.received_at
-    AND x.number > (SELECT max(a.number) FROM texts a WHERE a.offer_id = o.id AND a.state <> 'rejected')),
+  ` + otherLive + `,
+  coalesce(r.id::text, ''), coalesce(r.tainted, true), ` + messageUsed + `,
+  ` + beside + ` OR ` + askedOther + `,
+  ` + spokenSince + `,
   ` + elsewhere + `
 FROM threads t JOIN people p ON p.id = t.person_id LEFT JOIN offers o ON o.id = $3 LEFT JOIN messages m ON m.id = $2
 LEFT JOIN runs r ON r.id = m.run_id CROSS JOIN (SELECT $1::uuid AS person_id, $3::uuid AS offer_id, $4::interval AS cross_window, $5::boolean AS names) q
@@ -626,17 +637,17 @@ func (s *Store) Finish(ctx context.Context, f offers.FinishRequest) (offers.Oper
 
 // Ledger implements [offers.Store].
 func (s *Store) Ledger(ctx context.Context, accountID, personID string) ([]ledger.Row, error) {
-	rows, err := s.pool.Query(ctx, `SELECT number, at, kind, operation_id, body, prev, hash FROM ledger
-		WHERE person_id = $1 AND account_id = $2 ORDER BY number`, personID, accountID)
-	if err != nil {
-		return nil, fmt.Errorf("ledger: %w", err)
-	}
-	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (ledger.Row, error) {
+	list, err := all(ctx, s.pool, func(row pgx.CollectableRow) (ledger.Row, error) {
 		r := ledger.Row{AccountID: accountID, PersonID: personID}
 		var prev, hash []byte
 		err := row.Scan(&r.Number, &r.At, &r.Kind, &r.OperationID, &r.Body, &prev, &hash)
 		copy(r.Prev[:], prev)
 		copy(r.Hash[:], hash)
 		return r, err
-	})
+	}, `SELECT number, at, kind, operation_id, body, prev, hash FROM ledger
+		WHERE person_id = $1 AND account_id = $2 ORDER BY number`, personID, accountID)
+	if err != nil {
+		return nil, fmt.Errorf("ledger: %w", err)
+	}
+	return list, nil
 }

@@ -32,7 +32,7 @@ const pendingInsert = `INSERT INTO messages (id, account_id, person_id, number, 
 func (s *Store) receivePending(ctx context.Context, in offers.Inbound) (offers.Received, error) {
 	var r offers.Received
 	err := pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) (err error) {
-		r, err = receivePending(ctx, tx, in)
+		r, err = storePending(ctx, tx, in)
 		return err
 	})
 	if errors.Is(err, errAgain) {
@@ -44,27 +44,11 @@ func (s *Store) receivePending(ctx context.Context, in offers.Inbound) (offers.R
 	return r, nil
 }
 
-// receiveLock finds the person by address and our number and takes the lock, if there is a person.
-const receiveLock = `SELECT t.person_id FROM addresses a JOIN threads t ON t.person_id = a.person_id
-	WHERE a.address = $1 AND a.our_number = $2 FOR NO KEY UPDATE OF t`
-
-func receivePending(ctx context.Context, tx pgx.Tx, in offers.Inbound) (offers.Received, error) {
-	r := offers.Received{AccountID: people.DefaultAccount, Lossy: in.Lossy, Earlier: []string{}, Live: []offers.Offer{}}
+func storePending(ctx context.Context, tx pgx.Tx, in offers.Inbound) (offers.Received, error) {
+	r := offers.Received{Lossy: in.Lossy, Earlier: []string{}, Live: []offers.Offer{}}
 	var number int64
-	var state people.State
-	err := tx.QueryRow(ctx, receiveLock, string(in.Address), string(in.OurNumber)).Scan(&r.PersonID)
-	if err == nil {
-		err = tx.QueryRow(ctx, `SELECT t.account_id, t.messages + 1, p.state FROM threads t JOIN people p ON p.id = t.person_id WHERE t.person_id = $1`, r.PersonID).
-			Scan(&r.AccountID, &number, &state)
-		if state == people.Active {
-			return r, errAgain
-		}
-	} else if errors.Is(err, pgx.ErrNoRows) {
-		err = tx.QueryRow(ctx, `INSERT INTO numbers (our_number, account_id) VALUES ($1, $2)
-			ON CONFLICT (our_number) DO UPDATE SET our_number = excluded.our_number RETURNING account_id`,
-			string(in.OurNumber), people.DefaultAccount).Scan(&r.AccountID)
-	}
-	if err != nil {
+	var err error
+	if r.AccountID, r.PersonID, number, err = lockSender(ctx, tx, in); err != nil {
 		return r, err
 	}
 	var stored bool
@@ -75,22 +59,15 @@ func receivePending(ctx context.Context, tx pgx.Tx, in offers.Inbound) (offers.R
 		return r, errAgain
 	}
 	var now time.Time
-	var f people.Flood
 	if err := tx.QueryRow(ctx, `SELECT cs_now()`).Scan(&now); err != nil {
 		return r, err
 	}
-	err = tx.QueryRow(ctx, `SELECT count(*) FILTER (WHERE address = $2), coalesce(sum(octet_length(raw) + octet_length(text)) FILTER (WHERE address = $2), 0),
-		count(*) FILTER (WHERE person_id IS NULL), coalesce(sum(octet_length(raw) + octet_length(text)) FILTER (WHERE person_id IS NULL), 0)
-		FROM messages WHERE our_number = $1 AND trust = 'pending' AND received_at > $3::timestamptz - interval '1 hour'`,
-		string(in.OurNumber), string(in.Address), now).Scan(&f.SenderTexts, &f.SenderBytes, &f.NumberTexts, &f.NumberBytes)
+	flood, err := floodOf(ctx, tx, now, in, r.PersonID)
 	if err != nil {
 		return r, err
 	}
-	if r.PersonID != "" { // mutant: postgres.flood-person
-		f.NumberTexts, f.NumberBytes = 0, 0 // strangers keep no person out
-	}
-	keeps := f.Keeps(len(in.Raw) + len(in.Text))
-	if err := saysOfTexts(ctx, tx, now, in, r.PersonID, keeps); err != nil {
+	keeps := flood.Keeps(len(in.Raw) + len(in.Text))
+	if err := recordOptOut(ctx, tx, now, in, r.PersonID, keeps); err != nil {
 		return r, err
 	}
 	if !keeps {
@@ -112,14 +89,49 @@ func receivePending(ctx context.Context, tx pgx.Tx, in offers.Inbound) (offers.R
 		return r, err
 	}
 	if r.PersonID == "" {
-		r.Prompted, err = knock(ctx, tx, now, in, r.AccountID)
+		r.Prompted, err = promptStranger(ctx, tx, now, in, r.AccountID)
 	}
 	return r, err
 }
 
-// saysOfTexts records a STOP or START of somebody who may decide nothing else. A stranger's beyond what is kept counts only
+// lockSender takes the lock of a suspended person, or of the receiving number where the sender is a stranger, and names the
+// account, the person (empty for a stranger) and the number of the person's next message. errAgain: the person is active.
+func lockSender(ctx context.Context, tx pgx.Tx, in offers.Inbound) (accountID, personID string, number int64, err error) {
+	err = tx.QueryRow(ctx, `SELECT t.person_id FROM addresses a JOIN threads t ON t.person_id = a.person_id
+		WHERE a.address = $1 AND a.our_number = $2 FOR NO KEY UPDATE OF t`, string(in.Address), string(in.OurNumber)).Scan(&personID)
+	if errors.Is(err, pgx.ErrNoRows) {
+		err = tx.QueryRow(ctx, `INSERT INTO numbers (our_number, account_id) VALUES ($1, $2)
+			ON CONFLICT (our_number) DO UPDATE SET our_number = excluded.our_number RETURNING account_id`,
+			string(in.OurNumber), people.DefaultAccount).Scan(&accountID)
+		return accountID, "", 0, err
+	}
+	if err != nil {
+		return "", "", 0, err
+	}
+	var state people.State
+	err = tx.QueryRow(ctx, `SELECT t.account_id, t.messages + 1, p.state FROM threads t JOIN people p ON p.id = t.person_id WHERE t.person_id = $1`, personID).
+		Scan(&accountID, &number, &state)
+	if err == nil && state == people.Active {
+		err = errAgain
+	}
+	return accountID, personID, number, err
+}
+
+// floodOf counts what is kept of the sender, and of all strangers at the receiving number, within the hour before now.
+func floodOf(ctx context.Context, tx pgx.Tx, now time.Time, in offers.Inbound, personID string) (f people.Flood, err error) {
+	err = tx.QueryRow(ctx, `SELECT count(*) FILTER (WHERE address = $2), coalesce(sum(octet_length(raw) + octet_length(text)) FILTER (WHERE address = $2), 0),
+		count(*) FILTER (WHERE person_id IS NULL), coalesce(sum(octet_length(raw) + octet_length(text)) FILTER (WHERE person_id IS NULL), 0)
+		FROM messages WHERE our_number = $1 AND trust = 'pending' AND received_at > $3::timestamptz - interval '1 hour'`,
+		string(in.OurNumber), string(in.Address), now).Scan(&f.SenderTexts, &f.SenderBytes, &f.NumberTexts, &f.NumberBytes)
+	if personID != "" { // mutant: postgres.flood-person
+		f.NumberTexts, f.NumberBytes = 0, 0 // strangers keep no person out
+	}
+	return f, err
+}
+
+// recordOptOut records a STOP or START of somebody who may decide nothing else. A stranger's beyond what is kept counts only
 // where a text of ours has gone there: whoever never got one needs no row to get none.
-func saysOfTexts(ctx context.Context, tx pgx.Tx, now time.Time, in offers.Inbound, personID string, keeps bool) (err error) {
+func recordOptOut(ctx context.Context, tx pgx.Tx, now time.Time, in offers.Inbound, personID string, keeps bool) (err error) {
 	addr, our := string(in.Address), string(in.OurNumber)
 	switch {
 	case personID != "" && in.Keyword == people.KeywordStop:
@@ -134,9 +146,9 @@ func saysOfTexts(ctx context.Context, tx pgx.Tx, now time.Time, in offers.Inboun
 	return err
 }
 
-// knock gives a stranger a code, if one is due.
-func knock(ctx context.Context, tx pgx.Tx, now time.Time, in offers.Inbound, accountID string) (bool, error) {
-	k := people.Knock{Address: in.Address, Keyword: in.Keyword, Plain: !in.Lossy}
+// promptStranger gives a stranger a code, if one is due.
+func promptStranger(ctx context.Context, tx pgx.Tx, now time.Time, in offers.Inbound, accountID string) (bool, error) {
+	k := people.PromptFacts{Address: in.Address, Keyword: in.Keyword, Plain: !in.Lossy}
 	err := tx.QueryRow(ctx, `SELECT EXISTS (SELECT 1 FROM stranger_opt_outs WHERE address = $1 AND our_number = $2),
 		EXISTS (SELECT 1 FROM pairings WHERE our_number = $2 AND address = $1 AND created_at > $3),
 		(SELECT count(*) FROM pairings WHERE our_number = $2 AND created_at > $3 AND used_at IS NULL AND expires_at > $4)`,
@@ -341,44 +353,20 @@ const idle = `FROM addresses a WHERE a.bound_at <= $1 AND coalesce((SELECT m.rec
 
 // UnbindIdle implements [people.PairingStore].
 func (s *Store) UnbindIdle(ctx context.Context, age time.Duration) (int, error) {
-	var due time.Time
-	if err := s.pool.QueryRow(ctx, `SELECT cs_now() - $1::interval`, age).Scan(&due); err != nil {
-		return 0, fmt.Errorf("unbind idle: %w", err)
-	}
-	rows, err := s.pool.Query(ctx, `SELECT DISTINCT a.person_id::text `+idle+` LIMIT 100`, due)
-	if err != nil {
-		return 0, fmt.Errorf("unbind idle: %w", err)
-	}
-	persons, err := pgx.CollectRows(rows, pgx.RowTo[string])
-	if err != nil {
-		return 0, fmt.Errorf("unbind idle: %w", err)
-	}
-	total := 0
-	for _, id := range persons {
-		err := s.inThread(ctx, id, func(th *thread) error {
-			rows, err := th.tx.Query(ctx, `SELECT a.address, a.our_number `+idle+` AND a.person_id = $2`, th.now.Add(-age), id)
-			if err != nil {
-				return err
-			}
-			due, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (b people.Binding, err error) {
-				return b, row.Scan(&b.Address, &b.OurNumber)
-			})
-			if err != nil {
-				return err
-			}
-			for _, b := range due {
-				if _, err := th.unbind(ctx, b.Address, b.OurNumber, people.UnboundIdle); err != nil {
-					return err
-				}
-			}
-			total += len(due)
-			return th.advance(ctx)
-		})
+	return s.each(ctx, "unbind idle", `SELECT DISTINCT a.person_id::text `+idle+` LIMIT 100`, age, func(th *thread) (int, error) {
+		due, err := all(ctx, th.tx, func(row pgx.CollectableRow) (b people.Binding, err error) {
+			return b, row.Scan(&b.Address, &b.OurNumber)
+		}, `SELECT a.address, a.our_number `+idle+` AND a.person_id = $2`, th.now.Add(-age), th.personID)
 		if err != nil {
-			return total, fmt.Errorf("unbind idle: %w", err)
+			return 0, err
 		}
-	}
-	return total, nil
+		for _, b := range due {
+			if _, err := th.unbind(ctx, b.Address, b.OurNumber, people.UnboundIdle); err != nil {
+				return 0, err
+			}
+		}
+		return len(due), th.advance(ctx)
+	})
 }
 
 // unbindings lists what an account's people have lost, by person, the newest last.
@@ -403,8 +391,8 @@ func (s *Store) unbindings(ctx context.Context, accountID string) (map[string][]
 }
 
 // Strangers implements [people.PairingStore].
-func (s *Store) Strangers(ctx context.Context, accountID string) ([]people.Pending, people.Doors, error) {
-	var doors people.Doors
+func (s *Store) Strangers(ctx context.Context, accountID string) ([]people.Pending, people.PairingCounts, error) {
+	var counts people.PairingCounts
 	var list []people.PendingRow
 	var codes []people.PendingCode
 	var b pgx.Batch
@@ -435,11 +423,11 @@ func (s *Store) Strangers(ctx context.Context, accountID string) ([]people.Pendi
 		})
 	b.Queue(`SELECT coalesce((SELECT sum(dropped) FROM numbers WHERE account_id = $1), 0)::bigint,
 		coalesce((SELECT wrong FROM code_attempts WHERE account_id = $1 AND since > cs_now() - $2::interval), 0)`, accountID, people.CodeLife).
-		QueryRow(func(row pgx.Row) error { return row.Scan(&doors.Dropped, &doors.WrongCodes) })
+		QueryRow(func(row pgx.Row) error { return row.Scan(&counts.Dropped, &counts.WrongCodes) })
 	if err := s.pool.SendBatch(ctx, &b).Close(); err != nil {
-		return nil, doors, fmt.Errorf("strangers: %w", err)
+		return nil, counts, fmt.Errorf("strangers: %w", err)
 	}
-	return people.GroupPending(list, codes), doors, nil
+	return people.GroupPending(list, codes), counts, nil
 }
 
 // Promote implements [people.PairingStore].

@@ -111,15 +111,15 @@ func (s *Store) KeyByHash(ctx context.Context, hash [sha256.Size]byte) (people.K
 
 // Keys implements [people.Store].
 func (s *Store) Keys(ctx context.Context, accountID string) ([]people.Key, error) {
-	rows, err := s.pool.Query(ctx, `SELECT id, account_id, name, scope, created_at, revoked_at FROM keys WHERE account_id = $1 ORDER BY created_at, id`, accountID)
-	if err != nil {
-		return nil, fmt.Errorf("keys: %w", err)
-	}
-	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (people.Key, error) {
+	list, err := all(ctx, s.pool, func(row pgx.CollectableRow) (people.Key, error) {
 		var k people.Key
 		err := row.Scan(&k.ID, &k.AccountID, &k.Name, &k.Scope, &k.CreatedAt, &k.RevokedAt)
 		return k, err
-	})
+	}, `SELECT id, account_id, name, scope, created_at, revoked_at FROM keys WHERE account_id = $1 ORDER BY created_at, id`, accountID)
+	if err != nil {
+		return nil, fmt.Errorf("keys: %w", err)
+	}
+	return list, nil
 }
 
 // RevokeKey implements [people.Store].

@@ -171,11 +171,7 @@ func (th *thread) report(ctx context.Context, textID string, r offers.StatusRepo
 	case r.Lost():
 		return th.lost(ctx, t, r.Code)
 	case t.State == offers.TextSending || t.State == offers.TextUnknown:
-		rows, err := th.tx.Query(ctx, `SELECT min(provider_id) FROM text_parts WHERE text_id = $1 GROUP BY part ORDER BY part`, textID)
-		if err != nil {
-			return err
-		}
-		known, err := pgx.CollectRows(rows, pgx.RowTo[string])
+		known, err := all(ctx, th.tx, pgx.RowTo[string], `SELECT min(provider_id) FROM text_parts WHERE text_id = $1 GROUP BY part ORDER BY part`, textID)
 		if err != nil || len(known) < max(r.Parts, 1) {
 			return err
 		}
@@ -275,11 +271,7 @@ func (th *thread) picked(ctx context.Context, c offers.ChooseRequest) (string, e
 	if err != nil && !errors.Is(err, pgx.ErrNoRows) {
 		return "", err
 	}
-	rows, err := th.tx.Query(ctx, `SELECT id::text FROM offers WHERE person_id = $1 AND state IN ('sending', 'open') ORDER BY created_at, id`, c.PersonID)
-	if err != nil {
-		return "", err
-	}
-	live, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	live, err := all(ctx, th.tx, pgx.RowTo[string], `SELECT id::text FROM offers WHERE person_id = $1 AND state IN ('sending', 'open') ORDER BY created_at, id`, c.PersonID)
 	if err != nil {
 		return "", err
 	}
@@ -288,13 +280,9 @@ func (th *thread) picked(ctx context.Context, c offers.ChooseRequest) (string, e
 
 // Ended implements [offers.Phones].
 func (s *Store) Ended(ctx context.Context, offerID string) ([]offers.Offer, error) {
-	rows, err := s.pool.Query(ctx, `SELECT `+offerColumns+fromOffers+`JOIN offers n ON n.person_id = o.person_id AND n.id <> o.id
+	list, err := all(ctx, s.pool, scanOffer, `SELECT `+offerColumns+fromOffers+`JOIN offers n ON n.person_id = o.person_id AND n.id <> o.id
 		WHERE n.id = $1 AND o.sent_at IS NOT NULL AND o.closed_at > n.asked_at - $2::interval -- mutant: postgres.ended.window
 		ORDER BY o.closed_at DESC, o.id DESC LIMIT 10`, offerID, offers.CrossWindow)
-	if err != nil {
-		return nil, fmt.Errorf("ended: %w", err)
-	}
-	list, err := pgx.CollectRows(rows, scanOffer)
 	if err != nil {
 		return nil, fmt.Errorf("ended: %w", err)
 	}

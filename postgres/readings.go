@@ -32,11 +32,7 @@ ORDER BY m.decided_at DESC, m.id LIMIT $3`
 
 // Fallen implements [offers.Readings].
 func (s *Store) Fallen(ctx context.Context, accountID string, since time.Time, limit int) ([]offers.FallenReply, error) {
-	rows, err := s.pool.Query(ctx, fallen, accountID, since, limit)
-	if err != nil {
-		return nil, fmt.Errorf("fallen: %w", err)
-	}
-	list, err := pgx.CollectRows(rows, func(r pgx.CollectableRow) (f offers.FallenReply, err error) {
+	list, err := all(ctx, s.pool, func(r pgx.CollectableRow) (f offers.FallenReply, err error) {
 		var reading, seen []byte
 		if err = r.Scan(&f.MessageID, &f.Text, &reading, &f.ReceivedAt, &f.Earlier, &seen); err != nil {
 			return f, err
@@ -45,7 +41,7 @@ func (s *Store) Fallen(ctx context.Context, accountID string, since time.Time, l
 			return f, err
 		}
 		return f, json.Unmarshal(seen, &f.Offers)
-	})
+	}, fallen, accountID, since, limit)
 	if err != nil {
 		return nil, fmt.Errorf("fallen: %w", err)
 	}

@@ -182,11 +182,7 @@ const onScreen = `SELECT ` + offerColumns + fromOffers + `JOIN messages m ON m.p
 	ORDER BY o.created_at, o.id`
 
 func (s *Store) screen(ctx context.Context, messageID string) ([]offers.Offer, error) {
-	rows, err := s.pool.Query(ctx, onScreen, messageID, offers.ScreenWindow)
-	if err != nil {
-		return nil, err
-	}
-	return pgx.CollectRows(rows, scanOffer)
+	return all(ctx, s.pool, scanOffer, onScreen, messageID, offers.ScreenWindow)
 }
 
 // setUp remembers what an operation has set up to run later, with the authority and taint of its run.

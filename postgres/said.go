@@ -49,11 +49,7 @@ func scanPermission(row pgx.CollectableRow) (offers.Permission, error) {
 }
 
 func permissions(ctx context.Context, q querier, query string, args ...any) ([]offers.Permission, error) {
-	rows, err := q.Query(ctx, query, args...)
-	if err != nil {
-		return nil, err
-	}
-	return pgx.CollectRows(rows, scanPermission)
+	return all(ctx, q, scanPermission, query, args...)
 }
 
 // spend takes one call from a permission. It holds every condition under which the person's word still counts; false: it

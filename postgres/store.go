@@ -17,7 +17,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/jackc/pgx/v5/stdlib"
 
-	"github.com/countersign/countersign/internal/line"
+	"github.com/countersign/countersign/internal/queue"
 	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/migrations"
 	"github.com/countersign/countersign/offers"
@@ -26,9 +26,9 @@ import (
 
 // Store is every store of the product on one database.
 type Store struct {
-	pool  *pgxpool.Pool
-	line  line.Line[*call]
-	lanes chan struct{} // holds one for every group that is under way
+	pool     *pgxpool.Pool
+	waiting  queue.Queue[*call]
+	inFlight chan struct{} // holds one for every group that is under way
 
 	receive, late, yes, cited statement
 }
@@ -66,7 +66,7 @@ func Open(ctx context.Context, url string) (*Store, error) {
 		return nil, fmt.Errorf("postgres: %w", err)
 	}
 	return &Store{
-		pool: pool, lanes: make(chan struct{}, lanes),
+		pool: pool, inFlight: make(chan struct{}, maxInFlight),
 		receive: receive(), late: yes(late), yes: yes(consume), cited: yes(consumeCited),
 	}, nil
 }
@@ -153,6 +153,15 @@ func (s *Store) inThread(ctx context.Context, personID string, fn func(th *threa
 type session interface {
 	querier
 	Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error)
+}
+
+// all collects every row of a query.
+func all[T any](ctx context.Context, q querier, scan pgx.RowToFunc[T], query string, args ...any) ([]T, error) {
+	rows, err := q.Query(ctx, query, args...)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, scan)
 }
 
 // lock takes the thread row, after the statements before, and then, in its own statement, reads the clock.

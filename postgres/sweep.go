@@ -22,11 +22,7 @@ func (s *Store) each(ctx context.Context, what, query string, ago time.Duration,
 	if err := s.pool.QueryRow(ctx, `SELECT cs_now() - $1::interval`, ago).Scan(&due); err != nil {
 		return 0, fmt.Errorf("%s: %w", what, err)
 	}
-	rows, err := s.pool.Query(ctx, query, due)
-	if err != nil {
-		return 0, fmt.Errorf("%s: %w", what, err)
-	}
-	persons, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	persons, err := all(ctx, s.pool, pgx.RowTo[string], query, due)
 	if err != nil {
 		return 0, fmt.Errorf("%s: %w", what, err)
 	}
@@ -51,11 +47,7 @@ func (s *Store) each(ctx context.Context, what, query string, ago time.Duration,
 }
 
 func ids(ctx context.Context, tx session, query string, args ...any) ([]string, error) {
-	rows, err := tx.Query(ctx, query, args...)
-	if err != nil {
-		return nil, err
-	}
-	list, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	list, err := all(ctx, tx, pgx.RowTo[string], query, args...)
 	slices.Sort(list) // ids are in the order of time
 	return list, err
 }
@@ -205,13 +197,9 @@ func (s *Store) NoticeDue(ctx context.Context, notice string, hourly int) (int, 
 func (s *Store) ResendDue(ctx context.Context) (int, error) {
 	return s.each(ctx, "resend", `SELECT DISTINCT person_id FROM (SELECT person_id::text FROM texts WHERE state IN ('sending', 'unknown') AND NOT resent
 		AND sending_at <= $1 ORDER BY sending_at LIMIT 500) due`, offers.SendTimeout, func(th *thread) (int, error) {
-		rows, err := th.tx.Query(ctx, `UPDATE texts SET state = 'unknown', ended_at = coalesce(ended_at, $2::timestamptz), resent = true
+		list, err := all(ctx, th.tx, scanText, `UPDATE texts SET state = 'unknown', ended_at = coalesce(ended_at, $2::timestamptz), resent = true
 			WHERE person_id = $1 AND state IN ('sending', 'unknown') AND NOT resent AND sending_at <= $2::timestamptz - $3::interval
 			RETURNING `+textColumns, th.personID, th.now, offers.SendTimeout)
-		if err != nil {
-			return 0, err
-		}
-		list, err := pgx.CollectRows(rows, scanText)
 		if err != nil {
 			return 0, err
 		}

@@ -42,14 +42,10 @@ func (s *Store) Reserve(ctx context.Context) (*offers.Text, error) {
 func (s *Store) reserveFor(ctx context.Context, personID string) (*offers.Text, error) {
 	var t *offers.Text
 	err := s.inThread(ctx, personID, func(th *thread) error {
-		rows, err := th.tx.Query(ctx, `UPDATE texts SET state = 'sending', sending_at = $2
+		list, err := all(ctx, th.tx, scanText, `UPDATE texts SET state = 'sending', sending_at = $2
 			WHERE id = (SELECT t.id FROM texts t WHERE t.person_id = $1 AND t.state = 'queued'`+toActive+` ORDER BY t.number LIMIT 1)
 			AND NOT EXISTS (SELECT 1 FROM texts y WHERE y.person_id = $1 AND y.state = 'sending')
 			RETURNING `+textColumns, personID, th.now)
-		if err != nil {
-			return err
-		}
-		list, err := pgx.CollectRows(rows, scanText)
 		if err == nil && len(list) == 1 {
 			t = &list[0]
 		}
@@ -173,11 +169,7 @@ func (th *thread) sayOf(ctx context.Context, kind offers.TextKind, body string, 
 // open, the text goes to where that is, ends with its question and is then about it: the last thing on the screen stays the
 // question.
 func (th *thread) sayAt(ctx context.Context, kind offers.TextKind, body string, at, from people.Address) error {
-	rows, err := th.tx.Query(ctx, `SELECT `+offerColumns+fromOffers+`WHERE o.person_id = $1 AND o.state IN ('sending', 'open')`, th.personID)
-	if err != nil {
-		return err
-	}
-	live, err := pgx.CollectRows(rows, scanOffer)
+	live, err := all(ctx, th.tx, scanOffer, `SELECT `+offerColumns+fromOffers+`WHERE o.person_id = $1 AND o.state IN ('sending', 'open')`, th.personID)
 	if err != nil {
 		return err
 	}
@@ -201,9 +193,9 @@ func (th *thread) sayAt(ctx context.Context, kind offers.TextKind, body string, 
 
 // Texts implements [offers.Line].
 func (s *Store) Texts(ctx context.Context, accountID, personID string) ([]offers.Text, error) {
-	rows, err := s.pool.Query(ctx, `SELECT `+textColumns+` FROM texts WHERE person_id = $1 AND account_id = $2 ORDER BY number`, personID, accountID)
+	list, err := all(ctx, s.pool, scanText, `SELECT `+textColumns+` FROM texts WHERE person_id = $1 AND account_id = $2 ORDER BY number`, personID, accountID)
 	if err != nil {
 		return nil, fmt.Errorf("texts: %w", err)
 	}
-	return pgx.CollectRows(rows, scanText)
+	return list, nil
 }

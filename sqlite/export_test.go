@@ -17,13 +17,13 @@ import (
 // DSN is how the writing connection opens the file.
 func (s *Store) DSN() string { return s.dsn }
 
-// OnFullDisk gathers a page for a log that takes nothing, does something to it, and returns the answer. What the file
+// OnFullDisk buffers a page for a WAL that takes nothing, does something to it, and returns the answer. What the file
 // below does otherwise succeeds.
 func OnFullDisk(did string) int32 {
 	tls := libc.NewTLS()
 	defer tls.Close()
 	place := func(size uintptr) uintptr { return libc.Xcalloc(tls, 1, codes.Tsize_t(size)) }
-	file, ours, db, base := place(unsafe.Sizeof(codes.Tsqlite3_file{})), place(unsafe.Sizeof(logFile{})), place(unsafe.Sizeof(logFile{})), place(unsafe.Sizeof(codes.Tsqlite3_io_methods{}))
+	file, ours, db, base := place(unsafe.Sizeof(codes.Tsqlite3_file{})), place(unsafe.Sizeof(shimFile{})), place(unsafe.Sizeof(shimFile{})), place(unsafe.Sizeof(codes.Tsqlite3_io_methods{}))
 	dbFile := place(unsafe.Sizeof(codes.Tsqlite3_file{}))
 	for _, p := range []uintptr{file, ours, db, base, dbFile} {
 		defer libc.Xfree(tls, p)
@@ -32,34 +32,34 @@ func OnFullDisk(did string) int32 {
 		FxWrite:    address[writeFunc](func(*libc.TLS, uintptr, uintptr, int32, int64) int32 { return codes.SQLITE_FULL }),
 		FxSync:     address[syncFunc](func(*libc.TLS, uintptr, int32) int32 { return codes.SQLITE_OK }),
 		FxRead:     address[readFunc](func(*libc.TLS, uintptr, uintptr, int32, int64) int32 { return codes.SQLITE_OK }),
-		FxTruncate: address[cutFunc](func(*libc.TLS, uintptr, int64) int32 { return codes.SQLITE_OK }),
+		FxTruncate: address[truncateFunc](func(*libc.TLS, uintptr, int64) int32 { return codes.SQLITE_OK }),
 		FxFileSize: address[sizeFunc](func(*libc.TLS, uintptr, uintptr) int32 { return codes.SQLITE_OK }),
 		FxClose:    address[closeFunc](func(*libc.TLS, uintptr) int32 { return codes.SQLITE_OK }),
 	}
 	memory[codes.Tsqlite3_file](file).FpMethods, memory[codes.Tsqlite3_file](dbFile).FpMethods = ours, db
-	f := memory[logFile](ours)
-	f.base, f.other = memory[codes.Tsqlite3_io_methods](base), dbFile
+	f := memory[shimFile](ours)
+	f.base, f.peer = memory[codes.Tsqlite3_io_methods](base), dbFile
 	page := place(4096)
 	defer libc.Xfree(tls, page)
-	if rc := writeLog(tls, file, page, 4096, 32); rc != codes.SQLITE_OK {
+	if rc := writeWAL(tls, file, page, 4096, 32); rc != codes.SQLITE_OK {
 		return rc
 	}
 	if did != "close" {
-		defer closeLog(tls, file)
+		defer closeWAL(tls, file)
 	}
 	switch did {
 	case "sync":
-		return syncLog(tls, file, 0)
+		return syncWAL(tls, file, 0)
 	case "read":
-		return readLog(tls, file, page, 4096, 32)
+		return readWAL(tls, file, page, 4096, 32)
 	case "cut":
-		return cutLog(tls, file, 0)
+		return truncateWAL(tls, file, 0)
 	case "size":
-		return sizeOfLog(tls, file, page)
+		return sizeOfWAL(tls, file, page)
 	case "close":
-		return closeLog(tls, file)
+		return closeWAL(tls, file)
 	}
-	return writeLog(tls, file, page, 4096, 32) // elsewhere than behind what is gathered
+	return writeWAL(tls, file, page, 4096, 32) // not where the buffer ends: it is flushed first
 }
 
 // Raw is a connection of SQLite's own to a file whose log is written by this package.
@@ -70,7 +70,7 @@ type Raw struct {
 
 // OpenRaw opens a file, or makes it.
 func OpenRaw(path string) (*Raw, error) {
-	if err := registerLogVFS(); err != nil {
+	if err := registerWALVFS(); err != nil {
 		return nil, err
 	}
 	r := &Raw{tls: libc.NewTLS()}
@@ -80,7 +80,7 @@ func OpenRaw(path string) (*Raw, error) {
 			return codes.SQLITE_NOMEM
 		}
 		defer libc.Xfree(r.tls, name)
-		vfs, err := libc.CString(logVFS)
+		vfs, err := libc.CString(walVFS)
 		if err != nil {
 			return codes.SQLITE_NOMEM
 		}
@@ -129,7 +129,7 @@ func (r *Raw) FillDisk(log bool) (free func(), err error) {
 		if rc := codes.Xsqlite3_file_control(r.tls, r.db, 0, which, p); rc != codes.SQLITE_OK {
 			return rc
 		}
-		f := logOf(*memory[uintptr](p))
+		f := shimOf(*memory[uintptr](p))
 		base, methods, place := f.base, f.methods, libc.Xcalloc(r.tls, 1, codes.Tsize_t(unsafe.Sizeof(*f.base)))
 		full := memory[codes.Tsqlite3_io_methods](place)
 		*full = *base
@@ -179,7 +179,7 @@ func (s *Store) Write(ctx context.Context, fn func(exec func(query string, args 
 
 // InLine says how many writers wait.
 func (s *Store) InLine() int {
-	return s.line.Len()
+	return s.waiting.Len()
 }
 
 // Plans are the plans of all statements that the store has prepared, by their text.

@@ -30,13 +30,13 @@ type writer struct {
 // commit fails it fails for all of them.
 func (s *Store) write(ctx context.Context, fn func(q session, now time.Time) error) error {
 	w := &writer{ctx: ctx, fn: fn, done: make(chan struct{})}
-	s.line.Join(w)
+	s.waiting.Push(w)
 	select {
 	case s.turn <- struct{}{}:
 		s.lead(w)
 	case <-w.done:
 	case <-ctx.Done():
-		if s.line.Leave(w) { // mutant: sqlite.group-leave
+		if s.waiting.Remove(w) { // mutant: sqlite.group-leave
 			return ctx.Err()
 		}
 	}
@@ -58,13 +58,13 @@ func (s *Store) lead(w *writer) {
 		}
 		// The lock first: who comes while it is waited for comes along.
 		if err := s.begin(w.ctx); err != nil {
-			if s.line.Leave(w) {
+			if s.waiting.Remove(w) {
 				w.err = err
 				close(w.done)
 			}
 			return
 		}
-		s.run(s.line.Next(groupSize))
+		s.run(s.waiting.Pop(groupSize))
 	}
 }
 
@@ -84,7 +84,7 @@ func (s *Store) run(group []*writer) {
 			close(w.done)
 		}
 	}()
-	if failure = s.inTurn(q, group); failure != nil {
+	if failure = s.callEach(q, group); failure != nil {
 		return
 	}
 	if _, err := q.exec(`COMMIT`); err != nil {
@@ -94,9 +94,9 @@ func (s *Store) run(group []*writer) {
 	committed = true
 }
 
-// inTurn calls the functions of a group in turn. An error fails the whole group: a lone writer's own, since there is nobody
+// callEach calls the functions of a group one after the other. An error fails the whole group: a lone writer's own, since there is nobody
 // to be spared, or one of the savepoints.
-func (s *Store) inTurn(q session, group []*writer) error {
+func (s *Store) callEach(q session, group []*writer) error {
 	for _, w := range group {
 		if len(group) == 1 {
 			w.call(s)

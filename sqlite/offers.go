@@ -130,7 +130,7 @@ const consume = consumeHead + `
     AND m.decided_at IS NULL                                        -- mutant: consume.message_undecided
     AND last.offer_id = o.id                                        -- mutant: consume.last_text
     AND last.state = 'accepted'                                     -- mutant: consume.last_accepted
-    AND NOT EXISTS (SELECT 1 FROM offers y WHERE y.person_id = ?1 AND y.state IN ('sending', 'open') AND y.id <> ?3) -- mutant: consume.only_one` + consumeTail
+    AND NOT ` + otherLive + ` -- mutant: consume.only_one` + consumeTail
 
 // consumeCited is the yes that a main model cites: what code may leave open (which offer, and whether its question was
 // the last thing on the screen) is replaced by what a model must not bring along (another run, taint), and by words that
@@ -139,10 +139,28 @@ const consumeCited = consumeHead + `
     AND m.decided_at IS NOT NULL                                    -- mutant: cited.decided
     AND r.id = ?14                                                  -- mutant: cited.own_run
     AND NOT r.tainted                                               -- mutant: cited.untainted
-    AND NOT EXISTS (SELECT 1 FROM offers y WHERE y.consumed_by = m.id) -- mutant: cited.unused
-    AND (?12 OR NOT EXISTS (SELECT 1 FROM offers y WHERE y.person_id = ?1 AND y.id <> ?3 AND y.sent_at <= m.received_at AND (coalesce(coalesce(y.closed_at, y.left_at) > m.received_at, true) OR y.sent_at > o.asked_at OR y.asked_at > o.asked_at))) -- mutant: cited.named
-    AND (?12 OR NOT EXISTS (SELECT 1 FROM (SELECT x.offer_id, x.state FROM texts x WHERE x.person_id = ?1 AND x.offer_id IS NOT NULL AND x.state <> 'rejected' AND x.sending_at <= m.received_at ORDER BY x.number DESC LIMIT 1) l WHERE l.offer_id <> o.id OR l.state <> 'accepted')) -- mutant: cited.asked_last
-    AND NOT EXISTS (SELECT 1 FROM texts x WHERE x.person_id = ?1 AND x.kind = 'message' AND coalesce(x.offer_id <> o.id, true) AND x.sending_at <= m.received_at AND x.number > (SELECT max(a.number) FROM texts a WHERE a.offer_id = o.id AND a.state <> 'rejected')) -- mutant: cited.spoken` + consumeTail
+    AND NOT ` + messageUsed + ` -- mutant: cited.unused
+    AND (?12 OR NOT ` + beside + `) -- mutant: cited.named
+    AND (?12 OR NOT ` + askedOther + `) -- mutant: cited.asked_last
+    AND NOT ` + spokenSince + ` -- mutant: cited.spoken` + consumeTail
+
+// What follows are conditions of a yes that [snapshot] reads too, so that a refusal is explained by what refused it. They are
+// about the offer o, the message m, and the person and the offer of the request.
+const (
+	// otherLive: another offer of the person is live.
+	otherLive = `EXISTS (SELECT 1 FROM offers y WHERE y.person_id = ?1 AND y.state IN ('sending', 'open') AND y.id <> ?3)`
+	// messageUsed: the message has approved an offer.
+	messageUsed = `EXISTS (SELECT 1 FROM offers y WHERE y.consumed_by = m.id)`
+	// beside: when the message came, another offer was on the screen as well, or was put there or asked about after o was.
+	beside = `EXISTS (SELECT 1 FROM offers y WHERE y.person_id = ?1 AND y.id <> ?3 AND y.sent_at <= m.received_at
+      AND (coalesce(coalesce(y.closed_at, y.left_at) > m.received_at, true) OR y.sent_at > o.asked_at OR y.asked_at > o.asked_at))`
+	// askedOther: the last ask before the message was for another offer, or nobody knows that it arrived.
+	askedOther = `EXISTS (SELECT 1 FROM (SELECT x.offer_id, x.state FROM texts x WHERE x.person_id = ?1 AND x.offer_id IS NOT NULL
+      AND x.state <> 'rejected' AND x.sending_at <= m.received_at ORDER BY x.number DESC LIMIT 1) l WHERE l.offer_id <> o.id OR l.state <> 'accepted')`
+	// spokenSince: between the last text about o and the message the agent has said something else.
+	spokenSince = `EXISTS (SELECT 1 FROM texts x WHERE x.person_id = ?1 AND x.kind = 'message' AND coalesce(x.offer_id <> o.id, true)
+      AND x.sending_at <= m.received_at AND x.number > (SELECT max(a.number) FROM texts a WHERE a.offer_id = o.id AND a.state <> 'rejected'))`
+)
 
 // consumeHead reads what the conditions are about within an EXISTS: with a FROM of its own, an UPDATE makes tables of what it
 // joins before it changes a row.
@@ -294,13 +312,10 @@ const snapshot = `SELECT o.id IS NOT NULL, coalesce(o.person_id, ''), coalesce(o
   m.id IS NOT NULL, coalesce(m.person_id, ''), coalesce(m.address, ''), coalesce(m.our_number, ''), m.decided_at IS NOT NULL,
   coalesce(m.number, 0), coalesce(r.root_id, ''), m.received_at,
   t.messages, coalesce(last.offer_id, ''), coalesce(last.state, ''),
-  EXISTS (SELECT 1 FROM offers y WHERE y.person_id = t.person_id AND y.state IN ('sending', 'open') AND y.id <> ?3),
-  coalesce(r.id, ''), coalesce(r.tainted, 1), EXISTS (SELECT 1 FROM offers y WHERE y.consumed_by = m.id),
-  EXISTS (SELECT 1 FROM offers y WHERE y.person_id = t.person_id AND y.id <> ?3 AND y.sent_at <= m.received_at
-    AND (coalesce(coalesce(y.closed_at, y.left_at) > m.received_at, true) OR y.sent_at > o.asked_at OR y.asked_at > o.asked_at))
-    OR EXISTS (SELECT 1 FROM (SELECT x.offer_id, x.state FROM texts x WHERE x.person_id = t.person_id AND x.offer_id IS NOT NULL AND x.state <> 'rejected' AND x.sending_at <= m.received_at ORDER BY x.number DESC LIMIT 1) l WHERE l.offer_id <> o.id OR l.state <> 'accepted'),
-  EXISTS (SELECT 1 FROM texts x WHERE x.person_id = t.person_id AND x.kind = 'message' AND coalesce(x.offer_id <> o.id, true) AND x.sending_at <= m.received_at
-    AND x.number > (SELECT max(a.number) FROM texts a WHERE a.offer_id = o.id AND a.state <> 'rejected')),
+  ` + otherLive + `,
+  coalesce(r.id, ''), coalesce(r.tainted, 1), ` + messageUsed + `,
+  ` + beside + ` OR ` + askedOther + `,
+  ` + spokenSince + `,
   ` + elsewhere + `
 FROM threads t JOIN people p ON p.id = t.person_id LEFT JOIN offers o ON o.id = ?3 LEFT JOIN messages m ON m.id = ?2
 LEFT JOIN runs r ON r.id = m.run_id JOIN (SELECT ?4 AS cross_window, ?5 AS names) q
@@ -341,7 +356,7 @@ const closeByReply = `UPDATE offers AS o SET state = ?4, closed_at = ?5, closed_
     AND o.address = m.address AND o.our_number = m.our_number
     AND m.number = (SELECT messages FROM threads WHERE person_id = ?1)
     AND o.id = (SELECT offer_id FROM texts WHERE person_id = ?1 AND state <> 'rejected' ORDER BY number DESC LIMIT 1)
-    AND NOT EXISTS (SELECT 1 FROM offers y WHERE y.person_id = ?1 AND y.state IN ('sending', 'open') AND y.id <> ?3)`
+    AND NOT ` + otherLive
 
 // CloseByReply implements [offers.Inbox].
 func (s *Store) CloseByReply(ctx context.Context, c offers.CloseRequest) (offers.Offer, error) {

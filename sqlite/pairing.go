@@ -37,20 +37,12 @@ func receivePending(q session, now time.Time, in offers.Inbound, who sender) (of
 			return r, err
 		}
 	}
-	var f people.Flood
-	err := q.one(`SELECT coalesce(sum(address = ?2), 0), coalesce(sum(iif(address = ?2, octet_length(raw) + octet_length(text), 0)), 0),
-		coalesce(sum(person_id IS NULL), 0), coalesce(sum(iif(person_id IS NULL, octet_length(raw) + octet_length(text), 0)), 0)
-		FROM messages WHERE our_number = ?1 AND trust = 'pending' AND received_at > ?3`,
-		[]any{string(in.OurNumber), string(in.Address), now.Add(-time.Hour).UnixMicro()},
-		&f.SenderTexts, &f.SenderBytes, &f.NumberTexts, &f.NumberBytes)
+	flood, err := floodOf(q, now, in, who)
 	if err != nil {
 		return r, err
 	}
-	if who.personID != "" { // mutant: sqlite.flood-person
-		f.NumberTexts, f.NumberBytes = 0, 0 // strangers keep no person out
-	}
-	keeps := f.Keeps(len(in.Raw) + len(in.Text))
-	if err := saysOfTexts(q, now, in, who, keeps); err != nil {
+	keeps := flood.Keeps(len(in.Raw) + len(in.Text))
+	if err := recordOptOut(q, now, in, who, keeps); err != nil {
 		return r, err
 	}
 	if !keeps {
@@ -74,14 +66,27 @@ func receivePending(q session, now time.Time, in offers.Inbound, who sender) (of
 		return r, err
 	}
 	if who.personID == "" {
-		r.Prompted, err = knock(q, now, in, r.AccountID)
+		r.Prompted, err = promptStranger(q, now, in, r.AccountID)
 	}
 	return r, err
 }
 
-// saysOfTexts records a STOP or START of somebody who may decide nothing else. A stranger's beyond what is kept counts only
+// floodOf counts what is kept of the sender, and of all strangers at the receiving number, within the hour before now.
+func floodOf(q session, now time.Time, in offers.Inbound, who sender) (f people.Flood, err error) {
+	err = q.one(`SELECT coalesce(sum(address = ?2), 0), coalesce(sum(iif(address = ?2, octet_length(raw) + octet_length(text), 0)), 0),
+		coalesce(sum(person_id IS NULL), 0), coalesce(sum(iif(person_id IS NULL, octet_length(raw) + octet_length(text), 0)), 0)
+		FROM messages WHERE our_number = ?1 AND trust = 'pending' AND received_at > ?3`,
+		[]any{string(in.OurNumber), string(in.Address), now.Add(-time.Hour).UnixMicro()},
+		&f.SenderTexts, &f.SenderBytes, &f.NumberTexts, &f.NumberBytes)
+	if who.personID != "" { // mutant: sqlite.flood-person
+		f.NumberTexts, f.NumberBytes = 0, 0 // strangers keep no person out
+	}
+	return f, err
+}
+
+// recordOptOut records a STOP or START of somebody who may decide nothing else. A stranger's beyond what is kept counts only
 // where a text of ours has gone there: whoever never got one needs no row to get none.
-func saysOfTexts(q session, now time.Time, in offers.Inbound, who sender, keeps bool) (err error) {
+func recordOptOut(q session, now time.Time, in offers.Inbound, who sender, keeps bool) (err error) {
 	addr, our := string(in.Address), string(in.OurNumber)
 	switch {
 	case who.personID != "" && in.Keyword == people.KeywordStop:
@@ -96,9 +101,9 @@ func saysOfTexts(q session, now time.Time, in offers.Inbound, who sender, keeps 
 	return err
 }
 
-// knock gives a stranger a code, if one is due.
-func knock(q session, now time.Time, in offers.Inbound, accountID string) (bool, error) {
-	k := people.Knock{Address: in.Address, Keyword: in.Keyword, Plain: !in.Lossy}
+// promptStranger gives a stranger a code, if one is due.
+func promptStranger(q session, now time.Time, in offers.Inbound, accountID string) (bool, error) {
+	k := people.PromptFacts{Address: in.Address, Keyword: in.Keyword, Plain: !in.Lossy}
 	err := q.one(`SELECT EXISTS (SELECT 1 FROM stranger_opt_outs WHERE address = ?1 AND our_number = ?2),
 		EXISTS (SELECT 1 FROM pairings WHERE our_number = ?2 AND address = ?1 AND created_at > ?3),
 		(SELECT count(*) FROM pairings WHERE our_number = ?2 AND created_at > ?3 AND used_at IS NULL AND expires_at > ?4)`,
@@ -336,31 +341,19 @@ const idle = `FROM addresses a WHERE a.bound_at <= ?1 AND coalesce((SELECT m.rec
 
 // UnbindIdle implements [people.PairingStore].
 func (s *Store) UnbindIdle(ctx context.Context, age time.Duration) (int, error) {
-	persons, err := all(s.read(ctx), scanString, `SELECT DISTINCT a.person_id `+idle+` LIMIT 100`, s.now().Add(-age).UnixMicro())
-	if err != nil {
-		return 0, fmt.Errorf("unbind idle: %w", err)
-	}
-	total := 0
-	for _, id := range persons {
-		err := s.inThread(ctx, id, func(th *thread) error {
-			due, err := all(th.session, func(r row) (b people.Binding, err error) { return b, r.Scan(&b.Address, &b.OurNumber) },
-				`SELECT a.address, a.our_number `+idle+` AND a.person_id = ?2`, th.now.Add(-age).UnixMicro(), id)
-			if err != nil {
-				return err
-			}
-			for _, b := range due {
-				if _, err := th.unbind(b.Address, b.OurNumber, people.UnboundIdle); err != nil {
-					return err
-				}
-			}
-			total += len(due)
-			return th.advance()
-		})
+	return s.each(ctx, "unbind idle", `SELECT DISTINCT a.person_id `+idle+` LIMIT 100`, []any{s.ago(age)}, func(th *thread) (int, error) {
+		due, err := all(th.session, func(r row) (b people.Binding, err error) { return b, r.Scan(&b.Address, &b.OurNumber) },
+			`SELECT a.address, a.our_number `+idle+` AND a.person_id = ?2`, th.now.Add(-age).UnixMicro(), th.personID)
 		if err != nil {
-			return total, fmt.Errorf("unbind idle: %w", err)
+			return 0, err
 		}
-	}
-	return total, nil
+		for _, b := range due {
+			if _, err := th.unbind(b.Address, b.OurNumber, people.UnboundIdle); err != nil {
+				return 0, err
+			}
+		}
+		return len(due), th.advance()
+	})
 }
 
 // unbindings lists what an account's people have lost, by person, the newest last.
@@ -386,8 +379,8 @@ func (s *Store) unbindings(ctx context.Context, accountID string) (map[string][]
 }
 
 // Strangers implements [people.PairingStore].
-func (s *Store) Strangers(ctx context.Context, accountID string) ([]people.Pending, people.Doors, error) {
-	var doors people.Doors
+func (s *Store) Strangers(ctx context.Context, accountID string) ([]people.Pending, people.PairingCounts, error) {
+	var counts people.PairingCounts
 	q := s.read(ctx)
 	list, err := all(q, func(r row) (people.PendingRow, error) {
 		var p people.PendingRow
@@ -400,7 +393,7 @@ func (s *Store) Strangers(ctx context.Context, accountID string) ([]people.Pendi
 		FROM messages m LEFT JOIN addresses a ON a.address = m.address AND a.our_number = m.our_number AND a.account_id = m.account_id
 		WHERE m.account_id = ?1 AND m.trust = 'pending' ORDER BY m.received_at DESC, m.id DESC LIMIT ?2`, accountID, people.PendingListed)
 	if err != nil {
-		return nil, doors, fmt.Errorf("strangers: %w", err)
+		return nil, counts, fmt.Errorf("strangers: %w", err)
 	}
 	codes, err := all(q, func(r row) (people.PendingCode, error) {
 		var c people.PendingCode
@@ -411,15 +404,15 @@ func (s *Store) Strangers(ctx context.Context, accountID string) ([]people.Pendi
 	}, `SELECT address, our_number, expires_at, used_at IS NULL AND expires_at > ?2, prompt FROM pairings WHERE account_id = ?1 ORDER BY created_at, id`,
 		accountID, s.now().UnixMicro())
 	if err != nil {
-		return nil, doors, fmt.Errorf("strangers: %w", err)
+		return nil, counts, fmt.Errorf("strangers: %w", err)
 	}
 	err = q.one(`SELECT coalesce((SELECT sum(dropped) FROM numbers WHERE account_id = ?1), 0),
 		coalesce((SELECT wrong FROM code_attempts WHERE account_id = ?1 AND since > ?2), 0)`,
-		[]any{accountID, s.now().Add(-people.CodeLife).UnixMicro()}, &doors.Dropped, &doors.WrongCodes)
+		[]any{accountID, s.now().Add(-people.CodeLife).UnixMicro()}, &counts.Dropped, &counts.WrongCodes)
 	if err != nil {
-		return nil, doors, fmt.Errorf("strangers: %w", err)
+		return nil, counts, fmt.Errorf("strangers: %w", err)
 	}
-	return people.GroupPending(list, codes), doors, nil
+	return people.GroupPending(list, codes), counts, nil
 }
 
 // Promote implements [people.PairingStore].

@@ -23,7 +23,7 @@ import (
 	driver "modernc.org/sqlite"
 	codes "modernc.org/sqlite/lib"
 
-	"github.com/countersign/countersign/internal/line"
+	"github.com/countersign/countersign/internal/queue"
 	"github.com/countersign/countersign/ledger"
 	"github.com/countersign/countersign/migrations"
 	"github.com/countersign/countersign/offers"
@@ -52,11 +52,11 @@ type Store struct {
 	busy  time.Duration
 	dsn   string // of a writing connection
 
-	turn   chan struct{} // holds one token while a transaction of this process runs; waiting here is fair
-	line   line.Line[*writer]
-	conn   connection // the one that writes
-	closed bool       // under the turn: the driver does not look
-	writer *statements
+	turn    chan struct{} // holds one token while a transaction of this process runs; waiting here is fair
+	waiting queue.Queue[*writer]
+	conn    connection // the one that writes
+	closed  bool       // under the turn: the driver does not look
+	writer  *statements
 
 	readPool *sql.DB
 	reader   *statements
@@ -87,7 +87,7 @@ func Open(ctx context.Context, path string, opts ...Option) (*Store, error) {
 	for _, o := range opts {
 		o(s)
 	}
-	if err := registerLogVFS(); err != nil {
+	if err := registerWALVFS(); err != nil {
 		return nil, err
 	}
 	// A commit writes over what the log held before: its bytes and its size are all that must be on the disk, and not the
@@ -95,7 +95,7 @@ func Open(ctx context.Context, path string, opts ...Option) (*Store, error) {
 	if _, err := driver.Fdatasync(true); err != nil && !errors.Is(err, driver.ErrFdatasyncUnavailable) {
 		return nil, fmt.Errorf("sqlite: %w", err)
 	}
-	s.dsn = dsn(path, s.busy, url.Values{"_pragma": {"journal_mode(WAL)", "synchronous(FULL)", "foreign_keys(ON)", logPages}, "_txlock": {"immediate"}, "vfs": {logVFS}})
+	s.dsn = dsn(path, s.busy, url.Values{"_pragma": {"journal_mode(WAL)", "synchronous(FULL)", "foreign_keys(ON)", logPages}, "_txlock": {"immediate"}, "vfs": {walVFS}})
 	if s.conn, err = connect(ctx, s.dsn); err != nil {
 		return nil, fmt.Errorf("sqlite: %w", err)
 	}

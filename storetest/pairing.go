@@ -81,7 +81,7 @@ func (w *world) strangers(n int) []people.Pending {
 	return list
 }
 
-func (w *world) doors() people.Doors {
+func (w *world) counts() people.PairingCounts {
 	w.t.Helper()
 	_, d, err := w.Store.Strangers(w.ctx, people.DefaultAccount)
 	w.must(err)
@@ -367,7 +367,7 @@ func approveTests(t *testing.T, open Open) {
 			_, err := w.Store.Approve(w.ctx, approval(wrong(i)))
 			w.wantErr(err, people.ErrNoCode)
 		}
-		if got := w.doors().WrongCodes; got != people.MaxWrongCodes {
+		if got := w.counts().WrongCodes; got != people.MaxWrongCodes {
 			t.Fatalf("%d wrong codes are told", got)
 		}
 		for _, c := range []string{code, wrong(99)} {
@@ -463,8 +463,8 @@ func floodTests(t *testing.T, open Open) {
 		if n := len(list[1].Texts); n != people.SenderTexts || list[1].Texts[n-1].MessageID != last.MessageID {
 			t.Fatalf("kept %+v", list[1])
 		}
-		if d := w.doors(); d.Dropped != 3 {
-			t.Fatalf("doors %+v", d)
+		if d := w.counts(); d.Dropped != 3 {
+			t.Fatalf("counts %+v", d)
 		}
 		w.Advance(time.Hour + time.Second)
 		if r := w.receive(inbound(p, "an hour later")); r.MessageID == "" {
@@ -718,6 +718,22 @@ func bindingTests(t *testing.T, open Open) {
 		}
 		if r := w.says(quiet, "yes?"); r.Trusted || !r.Prompted {
 			t.Fatalf("received %+v", r)
+		}
+	})
+	t.Run("OnePersonsFaultKeepsNobodyElsesIdleAddress", func(t *testing.T) {
+		w := newWorld(t, open)
+		const idle = 90 * 24 * time.Hour
+		broken, whole := w.shown(w.person(gate.TierOwner)), w.person(gate.TierOwner)
+		w.Set("offers", broken.ID, "closed_by", `"no object"`)
+		w.Advance(idle)
+		n, err := w.Store.UnbindIdle(w.ctx, idle)
+		if n != 1 || err == nil || !strings.Contains(err.Error(), broken.PersonID) {
+			t.Fatalf("%d unbound, %v", n, err)
+		}
+		for _, p := range w.folk(people.DefaultAccount) {
+			if bound := len(p.Addresses) == 1; bound != (p.ID == broken.PersonID) {
+				t.Errorf("person %s has %d addresses; %s is idle, and %s cannot be read", p.ID, len(p.Addresses), whole.ID, broken.PersonID)
+			}
 		}
 	})
 	t.Run("SuspendedGetsNoText", func(t *testing.T) {

@@ -2,7 +2,7 @@
 // provider posts, proves where it came from, gives it its shape and hands it
 // to the Intake, which stores it. Only then is the provider told 200.
 //
-// Two doors exist. [NewTwilioHandler] speaks Twilio's wire format and believes
+// There are two handlers. [NewTwilioHandler] speaks Twilio's wire format and believes
 // nothing that is not signed. [NewSimHandler] is the simulated phone: JSON, from
 // this machine only, with addresses that no real channel can have.
 //

@@ -22,7 +22,7 @@ const (
 	hold = 250 * time.Millisecond
 )
 
-// Options are what both doors share. The zero value logs and counts nothing.
+// Options are what both handlers share. The zero value logs and counts nothing.
 type Options struct {
 	Log     *slog.Logger                    // refusals, without any part of the message
 	Observe func(status int, reason string) // called once per request, for counters; reason "stored" with 200

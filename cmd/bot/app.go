@@ -102,22 +102,22 @@ func newApp(c config, s store, log *slog.Logger) (*app, error) {
 		sender, in.sim = a.sim, a.sim
 		mux.Handle("/webhooks/sim/messages", webhook.NewSimHandler(in, webhook.Options{Log: log, Observe: asked("messages")}))
 	} else {
-		doors := webhook.TwilioConfig{
+		incoming := webhook.TwilioConfig{
 			PublicURL: c.PublicURL + messagesPath, AuthTokens: []string{c.Twilio.AuthToken},
 			AccountSID: c.Twilio.AccountSID, Numbers: c.Twilio.Numbers,
 		}
-		messages, err := webhook.NewTwilio(doors)
+		messages, err := webhook.NewTwilio(incoming)
 		if err != nil {
 			return nil, usage("Twilio's settings do not hold: %v", err)
 		}
-		doors.PublicURL = c.PublicURL + statusPath
-		status, err := webhook.NewTwilio(doors)
+		incoming.PublicURL = c.PublicURL + statusPath
+		status, err := webhook.NewTwilio(incoming)
 		if err != nil {
 			return nil, usage("Twilio's settings do not hold: %v", err)
 		}
 		sender, err = channel.NewTwilio(channel.TwilioConfig{
 			AccountSID: c.Twilio.AccountSID, AuthToken: c.Twilio.AuthToken, From: c.Twilio.From, BaseURL: c.Twilio.APIURL,
-			StatusCallback: doors.PublicURL, Log: log,
+			StatusCallback: incoming.PublicURL, Log: log,
 		})
 		if err != nil {
 			return nil, usage("Twilio's settings do not hold: %v", err)

@@ -138,7 +138,7 @@ type shownPending struct {
 // Run lists strangers. What they wrote and call themselves is printed so that it can do nothing to the terminal.
 func (c *peoplePending) Run(e *env) error {
 	return c.with(e, func(s store, _ config) error {
-		all, doors, err := s.Strangers(e.ctx, c.Account)
+		all, counts, err := s.Strangers(e.ctx, c.Account)
 		if err != nil {
 			return err
 		}
@@ -149,8 +149,8 @@ func (c *peoplePending) Run(e *env) error {
 			}
 			return e.printJSON(struct {
 				Pending []shownPending `json:"pending"`
-				people.Doors
-			}{list, doors})
+				people.PairingCounts
+			}{list, counts})
 		}
 		for _, p := range all {
 			e.printf("%s to %s, calls itself %q\n", orNobody(p.Address), p.OurNumber, offers.Spell(p.Name))
@@ -162,11 +162,11 @@ func (c *peoplePending) Run(e *env) error {
 		if len(all) == 0 {
 			e.printf("nobody\n")
 		}
-		if doors.Dropped > 0 {
-			e.printf("%d texts of strangers were over the limits and not kept\n", doors.Dropped)
+		if counts.Dropped > 0 {
+			e.printf("%d texts of strangers were over the limits and not kept\n", counts.Dropped)
 		}
-		if doors.WrongCodes > 0 {
-			e.printf("%d wrong codes were tried within the hour, of %d\n", doors.WrongCodes, people.MaxWrongCodes)
+		if counts.WrongCodes > 0 {
+			e.printf("%d wrong codes were tried within the hour, of %d\n", counts.WrongCodes, people.MaxWrongCodes)
 		}
 		return nil
 	})

@@ -55,9 +55,9 @@ func want(t *testing.T, c *sql.Conn, query, want string) {
 
 const thousand = `WITH RECURSIVE n (n) AS (VALUES (1) UNION ALL SELECT n + 1 FROM n WHERE n < 1000) `
 
-// A transaction whose pages do not fit into memory writes some of them twice, reads them back, and is larger than what is
-// gathered at once.
-func TestLog_MorePagesThanFit(t *testing.T) {
+// A transaction whose pages do not fit into memory writes some of them twice, reads them back, and is larger than the
+// buffer.
+func TestWAL_MorePagesThanFit(t *testing.T) {
 	ours, other := logged(t)
 	run(t, ours, `BEGIN IMMEDIATE`)
 	run(t, ours, `INSERT INTO t `+thousand+`SELECT n, zeroblob(1000) FROM n`)
@@ -74,14 +74,14 @@ func TestLog_MorePagesThanFit(t *testing.T) {
 	want(t, ours, `SELECT count(*) FROM t`, "1000")
 }
 
-// What is gathered is written where SQLite syncs, which it does at every commit only if it is told to.
-func TestLog_CommitsAreSynced(t *testing.T) {
+// The buffer is flushed where SQLite syncs, which it does at every commit only if it is told to.
+func TestWAL_CommitsAreSynced(t *testing.T) {
 	ours, _ := logged(t)
 	want(t, ours, `PRAGMA synchronous`, "2")
 }
 
 // Pages of a transaction that was undone stand where others write theirs.
-func TestLog_WhatWasUndoneDestroysNothing(t *testing.T) {
+func TestWAL_WhatWasUndoneDestroysNothing(t *testing.T) {
 	ours, other := logged(t)
 	run(t, ours, `BEGIN IMMEDIATE`)
 	run(t, ours, `INSERT INTO t `+thousand+`SELECT n, zeroblob(1000) FROM n WHERE n <= 150`)
@@ -95,8 +95,8 @@ func TestLog_WhatWasUndoneDestroysNothing(t *testing.T) {
 	}
 }
 
-// What a commit could not write is not synced, and the commit hears of it.
-func TestLog_FullDisk(t *testing.T) {
+// What could not be written is not synced, and whoever flushed is told.
+func TestWAL_FullDisk(t *testing.T) {
 	for _, did := range []string{"sync", "read", "cut", "size", "close", "write"} {
 		if rc := sqlite.OnFullDisk(did); rc != codes.SQLITE_FULL {
 			t.Errorf("%s: %d, want %d", did, rc, codes.SQLITE_FULL)
@@ -132,7 +132,7 @@ func rawly(t *testing.T) (ours *sqlite.Raw, other *sql.Conn) {
 
 // A statement that finds the disk full may be undone alone, whereas the pages that could not be written are of those before
 // it. Its transaction is not committed, even where there is space again.
-func TestLog_WhatIsLostIsNotCommitted(t *testing.T) {
+func TestWAL_WhatIsLostIsNotCommitted(t *testing.T) {
 	ours, other := rawly(t)
 	must(t, ours.Exec(`BEGIN IMMEDIATE; UPDATE t SET v = randomblob(2000) WHERE n <= 50; SAVEPOINT writer`))
 	free, err := ours.FillDisk(true)
@@ -153,7 +153,7 @@ func TestLog_WhatIsLostIsNotCommitted(t *testing.T) {
 }
 
 // SQLite does not sync a copy that is not of the whole log, since somebody still reads there, and tells everybody of it.
-func TestLog_CopyThatTheDiskDidNotTake(t *testing.T) {
+func TestWAL_CopyThatTheDiskDidNotTake(t *testing.T) {
 	ours, other := rawly(t)
 	must(t, ours.Exec(`UPDATE t SET v = randomblob(2000) WHERE n = 50`))
 	run(t, other, `BEGIN`)
