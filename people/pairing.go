@@ -294,7 +294,7 @@ type PairingStore interface {
 	// Unbind ends a binding; what is open at it is withdrawn. Errors: ErrNotFound.
 	Unbind(ctx context.Context, accountID, personID string, b Binding) error
 	// UnbindIdle ends bindings that have had no text from the person for that long, as if the number were dead, and
-	// returns how many.
+	// returns how many. A person whose bindings cannot be ended keeps nobody else's; the error names each of them.
 	UnbindIdle(ctx context.Context, idle time.Duration) (int, error)
 	// ForgetPending erases what strangers wrote longer than PendingKept ago, and codes that are over. It returns how many
 	// rows it changed.
