@@ -442,15 +442,7 @@ func (a *analysis) predicated(l *lexicon, t reasonTable, subject, next, to int, 
 		}
 		switch {
 		case isDenial(tok.text):
-			n := 0
-			switch {
-			case denied && trailsDenial(tok.text):
-				n = 1
-			case a.language > 0 && i > next-1 && i > 0 && i > subject && a.remark(l, i-1)&remarkFree != 0 && !a.deniesOffer(l, i-1, i, linked):
-				n = 1 // the verb stands before it
-			default:
-				n = a.deniedBy(l, i, to, linked)
-			}
+			n := a.denial(l, subject, next, i, to, denied, linked)
 			if n == 0 || points {
 				return 0, false
 			}
@@ -458,26 +450,12 @@ func (a *analysis) predicated(l *lexicon, t reasonTable, subject, next, to int, 
 			i += n
 			continue
 		case isExpectation(tok.text) && (tok.text != "going" || i+1 < to && a.tokens[i+1].text == "to") || i == next && next > subject && expects(a.tokens[subject].text):
-			k, been := i, false
-			if isExpectation(tok.text) {
-				k++
-			}
-			for k < to && (isMeasure(a.tokens[k].text) || a.tokens[k].text == "be" || a.tokens[k].text == "have" || a.tokens[k].text == "just" || a.tokens[k].text == "to") {
-				been = been || a.tokens[k].text == "be" || a.tokens[k].text == "have"
-				k++
-			}
-			if k >= to {
-				return 0, false
-			}
-			had := !isExpectation(tok.text) && strings.HasSuffix(a.tokens[subject].text, "d") && a.remark(l, k)&remarkVerb != 0
-			if k+1 < to && a.tokens[k+1].text == "to" && happens(a.tokens[k].text) && a.tokens[k].text != "forget" {
-				return 0, false // "he would love to read it"
-			}
-			if p := a.remark(l, k); !happens(a.tokens[k].text) && !had && (!been || p&(remarkState|remarkVerb) == 0) {
+			n := a.expectation(l, subject, i, to)
+			if n == 0 {
 				return 0, false
 			}
 			said = true
-			i = k + 1
+			i += n
 			continue
 		case tok.text == "did" && a.job(l, i, to) > 0:
 			said = true
@@ -568,6 +546,42 @@ func (a *analysis) predicated(l *lexicon, t reasonTable, subject, next, to int, 
 		i += m
 	}
 	return free, said
+}
+
+// denial gives the length of what is denied in the sentence by the word at i, with that word; 0 where it may be the offer.
+// denied says whether the sentence has denied something before.
+func (a *analysis) denial(l *lexicon, subject, next, i, to int, denied, linked bool) int {
+	switch {
+	case denied && trailsDenial(a.tokens[i].text):
+		return 1
+	case a.language > 0 && i > next-1 && i > 0 && i > subject && a.remark(l, i-1)&remarkFree != 0 && !a.deniesOffer(l, i-1, i, linked):
+		return 1 // the verb stands before it
+	}
+	return a.deniedBy(l, i, to, linked)
+}
+
+// expectation gives the length of what is expected of the subject from the word at i on, "will have left", with the words that
+// say that it is expected; 0 where it is nothing that happens by itself.
+func (a *analysis) expectation(l *lexicon, subject, i, to int) int {
+	k, been := i, false
+	if isExpectation(a.tokens[i].text) {
+		k++
+	}
+	for k < to && (isMeasure(a.tokens[k].text) || a.tokens[k].text == "be" || a.tokens[k].text == "have" || a.tokens[k].text == "just" || a.tokens[k].text == "to") {
+		been = been || a.tokens[k].text == "be" || a.tokens[k].text == "have"
+		k++
+	}
+	if k >= to {
+		return 0
+	}
+	had := !isExpectation(a.tokens[i].text) && strings.HasSuffix(a.tokens[subject].text, "d") && a.remark(l, k)&remarkVerb != 0
+	if k+1 < to && a.tokens[k+1].text == "to" && happens(a.tokens[k].text) && a.tokens[k].text != "forget" {
+		return 0 // "he would love to read it"
+	}
+	if p := a.remark(l, k); !happens(a.tokens[k].text) && !had && (!been || p&(remarkState|remarkVerb) == 0) {
+		return 0
+	}
+	return k + 1 - i
 }
 
 // tells says whether the word at i, which has lost its accent, may as well tell
