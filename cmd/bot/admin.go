@@ -73,18 +73,24 @@ func (migrateUp) Help() string {
 // Help is the command's example.
 func (migrateStatus) Help() string { return "Example:\n  bot migrate status --json" }
 
-// Run applies what is missing.
-func (c *migrateUp) Run(e *env) error {
-	cfg, _, err := load(e.vars, c.Config, map[string]string{"database_url": c.DatabaseURL})
+// migrations runs fn with the store open, however far its schema is.
+func (f configFlags) migrations(e *env, fn func(store) (int, error)) (int, error) {
+	cfg, _, err := load(e.vars, f.Config, map[string]string{"database_url": f.DatabaseURL})
 	if err != nil {
-		return err
+		return 0, err
 	}
 	s, err := openStore(e.ctx, cfg.DatabaseURL, true)
 	if err != nil {
-		return err
+		return 0, err
 	}
-	n, err := s.Migrate(e.ctx)
-	if err := errors.Join(err, s.Close()); err != nil {
+	n, err := fn(s)
+	return n, errors.Join(err, s.Close())
+}
+
+// Run applies what is missing.
+func (c *migrateUp) Run(e *env) error {
+	n, err := c.migrations(e, func(s store) (int, error) { return s.Migrate(e.ctx) })
+	if err != nil {
 		return err
 	}
 	if c.JSON {
@@ -96,16 +102,8 @@ func (c *migrateUp) Run(e *env) error {
 
 // Run says how many are missing.
 func (c *migrateStatus) Run(e *env) error {
-	cfg, _, err := load(e.vars, c.Config, map[string]string{"database_url": c.DatabaseURL})
+	n, err := c.migrations(e, func(s store) (int, error) { return s.Pending(e.ctx) })
 	if err != nil {
-		return err
-	}
-	s, err := openStore(e.ctx, cfg.DatabaseURL, true)
-	if err != nil {
-		return err
-	}
-	n, err := s.Pending(e.ctx)
-	if err := errors.Join(err, s.Close()); err != nil {
 		return err
 	}
 	if c.JSON {
