@@ -76,7 +76,7 @@ func (s *Store) lead(c *call) {
 // answer runs a group and tells each of its calls how that went.
 func (s *Store) answer(group []*call) {
 	answered := 0
-	defer func() { // where one of them panics, the leader's goroutine is the one that does; nobody else waits for ever
+	defer func() { // a call that panics does so in the leader's goroutine: the others must not wait for ever
 		for _, c := range group[answered:] { // mutant: postgres.group-panic
 			c.err = errAborted
 			close(c.done)
@@ -86,7 +86,7 @@ func (s *Store) answer(group []*call) {
 	alone := len(group) > 1 && failedStatement(err) // mutant: postgres.group-alone
 	for _, c := range group {
 		c.err = err
-		if alone { // one of them is to blame, and everything is undone
+		if alone { // one call is to blame, and the database has undone all of them: each is tried by itself
 			c.err = s.transaction([]*call{c})
 		}
 		answered++
@@ -98,7 +98,7 @@ func (s *Store) answer(group []*call) {
 // one order for every server, then the statements.
 func (s *Store) transaction(group []*call) error {
 	ctx := group[0].ctx
-	if len(group) > 1 { // who gives up takes it from nobody else
+	if len(group) > 1 { // a caller that gives up does not end the transaction of the others
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), groupTimeout)
 		defer cancel()
