@@ -83,10 +83,14 @@ func open(t *testing.T) storetest.Env {
 		}
 	}
 	return storetest.Env{
-		Store:        second(),
-		Second:       second,
-		Advance:      func(d time.Duration) { exec(`UPDATE test_clock SET ahead = ahead + $1::interval`, d) },
-		BreakLedger:  func() { exec(`ALTER TABLE ledger RENAME TO ledger_gone`) },
+		Store:       second(),
+		Second:      second,
+		Advance:     func(d time.Duration) { exec(`UPDATE test_clock SET ahead = ahead + $1::interval`, d) },
+		BreakLedger: func() { exec(`ALTER TABLE ledger RENAME TO ledger_gone`) },
+		Now: func() (now time.Time) {
+			one(&now, `SELECT cs_now()`)
+			return now.UTC()
+		},
 		RepairLedger: func() { exec(`ALTER TABLE ledger_gone RENAME TO ledger`) },
 		Waiting: func() (n int) {
 			one(&n, `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`)

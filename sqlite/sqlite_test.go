@@ -3,7 +3,9 @@ package sqlite_test
 import (
 	"context"
 	"database/sql"
+	"os"
 	"path/filepath"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -24,21 +26,53 @@ type clock struct{ ahead atomic.Int64 }
 func (c *clock) now() time.Time          { return time.Now().Add(time.Duration(c.ahead.Load())) }
 func (c *clock) advance(d time.Duration) { c.ahead.Add(int64(d)) }
 
+// empty is a file in which nothing is but the tables, as the process has made it once.
+var empty struct {
+	once sync.Once
+	file []byte
+}
+
+// emptyFile returns it: most of what a test takes would otherwise be the migrations, once more.
+func emptyFile(t *testing.T) []byte {
+	t.Helper()
+	empty.once.Do(func() {
+		path := filepath.Join(t.TempDir(), "empty.db")
+		s, err := sqlite.Open(t.Context(), path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.Migrate(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Close(); err != nil { // which leaves everything in this one file
+			t.Fatal(err)
+		}
+		if empty.file, err = os.ReadFile(path); err != nil {
+			t.Fatal(err)
+		}
+	})
+	if empty.file == nil {
+		t.Fatal("no file with the tables")
+	}
+	return empty.file
+}
+
 // open makes a file of its own for one test.
 func open(t *testing.T) storetest.Env {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "store.db")
 	c := new(clock)
 	second := func() storetest.Store { return openAt(t, path, c.now) }
-	first := openAt(t, path, c.now)
-	if _, err := first.Migrate(t.Context()); err != nil {
+	if err := os.WriteFile(path, emptyFile(t), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	first := openAt(t, path, c.now)
 	other := raw(t, path)
 	return storetest.Env{
 		Store:        first,
 		Second:       second,
 		Advance:      c.advance,
+		Now:          func() time.Time { return c.now().UTC().Truncate(time.Microsecond) },
 		BreakLedger:  func() { exec(t, other, `ALTER TABLE ledger RENAME TO ledger_gone`) },
 		RepairLedger: func() { exec(t, other, `ALTER TABLE ledger_gone RENAME TO ledger`) },
 		HoldLock:     func(string) func() { return hold(t, path) },

@@ -188,7 +188,7 @@ func newMachine(t *rapid.T, env Env, replicas []Store, reached map[string]int) *
 		m.must(env.Store.AddPerson(m.ctx, add))
 		m.people = append(m.people, p)
 	}
-	m.clock = m.now()
+	m.clock = m.Now()
 	m.was = m.picture()
 	return m
 }
@@ -636,10 +636,10 @@ func (m *machine) hear(p *person, b *binding) *message {
 			msg.rivals = append(msg.rivals, o.ID)
 		}
 	}
-	from := m.now()
+	from := m.Now()
 	r, err := m.store().Receive(m.ctx, msg.in)
 	m.must(err)
-	msg.at = span{from, m.now()}
+	msg.at = span{from, m.Now()}
 	if r.Duplicate || r.Trusted != (p.state == people.Active) || r.PersonID != p.id {
 		m.t.Fatalf("a new message of somebody who is %s came in as %+v", p.state, r)
 	}
@@ -775,9 +775,9 @@ func (m *machine) cited() {
 
 func (m *machine) decideBy(consume func(context.Context, offers.ConsumeRequest) (offers.Win, error), req offers.ConsumeRequest, o offers.Offer, msg *message, cited bool) {
 	m.may.offer = func(was offers.Offer, to offers.State) bool { return was.ID == o.ID && to == offers.Consumed }
-	from := m.now()
+	from := m.Now()
 	win, err := consume(m.ctx, req)
-	during := span{from, m.now()}
+	during := span{from, m.Now()}
 	reason, err := why(err)
 	m.must(err)
 	c := m.consuming(req, o, msg, during, cited)
@@ -838,9 +838,9 @@ func (m *machine) closeByReply() {
 	}
 	m.may.offer = func(was offers.Offer, to offers.State) bool { return was.ID == o.ID && to == req.State }
 	m.may.text = mayDrop(o.ID)
-	from := m.now()
+	from := m.Now()
 	_, err := m.store().CloseByReply(m.ctx, req)
-	during := span{from, m.now()}
+	during := span{from, m.Now()}
 	reason, err := why(err)
 	m.must(err)
 	c := m.closing(o, msg, during)
@@ -1080,9 +1080,9 @@ func (m *machine) begin() {
 		sum[0] ^= 1
 	}
 	m.may.op = func(of string, _, to offers.OpState) bool { return of == id && to == offers.OpRunning }
-	from := m.now()
+	from := m.Now()
 	got, err := m.store().Begin(m.ctx, offers.BeginRequest{AccountID: m.account, OperationID: id, ArgsSum: sum, By: "executor"})
-	c := m.beginning(op, right, span{from, m.now()})
+	c := m.beginning(op, right, span{from, m.Now()})
 	if err != nil {
 		if !errors.Is(err, offers.ErrHashMismatch) && !errors.Is(err, offers.ErrAlreadyBegun) && !errors.Is(err, offers.ErrNotApproved) {
 			m.must(err)
@@ -1131,7 +1131,7 @@ func (m *machine) read() { m.goOn((offers.CrossFactor + 1) * MinRead) }
 
 func (m *machine) goOn(d time.Duration) {
 	m.Advance(d)
-	m.clock = m.now()
+	m.clock = m.Now()
 	m.may.none = true
 }
 
@@ -1148,9 +1148,9 @@ func (m *machine) sweep() {
 			if was.State == offers.Queued && was.ShownAt == nil {
 				over = offers.Lapsed
 			}
-			return to == over && !was.ExpiresAt.After(m.now())
+			return to == over && !was.ExpiresAt.After(m.Now())
 		}
-		from := m.now()
+		from := m.Now()
 		_, err := s.ExpireDue(m.ctx)
 		m.must(err)
 		for _, o := range m.list() {
@@ -1187,7 +1187,7 @@ func (m *machine) sweep() {
 		m.must(err)
 	case 6:
 		m.may.offer = func(was offers.Offer, to offers.State) bool {
-			return was.State == offers.Open && to == offers.Queued && was.TTL > offers.OutwardTTL && !m.now().Before(m.offers[was.ID].asked.from.Add(offers.GiveWay))
+			return was.State == offers.Open && to == offers.Queued && was.TTL > offers.OutwardTTL && !m.Now().Before(m.offers[was.ID].asked.from.Add(offers.GiveWay))
 		}
 		n, err := s.GiveWayDue(m.ctx)
 		m.must(err)
@@ -1201,7 +1201,7 @@ func (m *machine) sweep() {
 				if o.PersonID == p.id && (o.State == offers.Sending || o.State == offers.Open) {
 					live++
 				}
-				if o.PersonID == p.id && o.State == offers.Queued && o.ExpiresAt.After(m.now()) {
+				if o.PersonID == p.id && o.State == offers.Queued && o.ExpiresAt.After(m.Now()) {
 					queued++
 				}
 			}

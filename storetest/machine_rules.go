@@ -73,12 +73,6 @@ func (p picture) text(id string) offers.Text {
 	return offers.Text{}
 }
 
-func (m *machine) now() time.Time {
-	f, err := m.Store.FactsOf(m.ctx, m.account, m.people[0].id, nil)
-	m.must(err)
-	return f.Now
-}
-
 func (m *machine) list() []offers.Offer {
 	list, err := m.Store.Offers(m.ctx, m.account, offers.Filter{Limit: 1000})
 	m.must(err)
@@ -112,7 +106,7 @@ func (m *machine) picture() picture {
 
 // look compares the store with how it was before the step.
 func (m *machine) look() {
-	is, at := m.picture(), span{m.clock, m.now()}
+	is, at := m.picture(), span{m.clock, m.Now()}
 	m.clock = at.to
 	m.reached["step"]++
 	m.step++

@@ -32,8 +32,9 @@ type Store interface {
 // the stores are used from many.
 type Env struct {
 	Store Store
-	// Advance moves the store's clock; it may go backwards.
+	// Advance moves the store's clock; it may go backwards. Now reads it, as the store itself would.
 	Advance func(d time.Duration)
+	Now     func() time.Time
 	// Second opens the same database again, as another replica would.
 	Second func() Store
 	// BreakLedger makes every write to the ledger fail from now on; RepairLedger puts it back as it was.
