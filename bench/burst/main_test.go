@@ -6,12 +6,14 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/countersign/countersign/bench/internal/program"
 )
 
 // TestBurst plays a small one with the real server.
 func TestBurst(t *testing.T) {
 	var out, said strings.Builder
-	code := command(t.Context(), []string{"-requests", "1500", "-people", "4", "-connections", "8", "-baseline", "1s"}, &out, &said)
+	code := command(t.Context(), []string{"-bot", program.Built(t), "-requests", "1500", "-people", "4", "-connections", "8", "-baseline", "1s"}, &out, &said)
 	if code != 0 || !strings.Contains(out.String(), ", 0 with something private") {
 		t.Fatalf("exit %d\n%s%s", code, out.String(), said.String())
 	}

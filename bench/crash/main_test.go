@@ -4,12 +4,14 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/countersign/countersign/bench/internal/program"
 )
 
 // TestTenKills plays a short run; the whole of it is a command.
 func TestTenKills(t *testing.T) {
 	var out, said strings.Builder
-	code := command(t.Context(), []string{"-kills", "10", "-stores", "sqlite", "-people", "4", "-endpoint=false"}, &out, &said)
+	code := command(t.Context(), []string{"-bot", program.Built(t), "-kills", "10", "-stores", "sqlite", "-people", "4", "-endpoint=false"}, &out, &said)
 	if code != 0 || !strings.HasSuffix(out.String(), ": 0, 0, 0, 0\n") {
 		t.Fatalf("exit %d\n%s%s", code, out.String(), said.String())
 	}
