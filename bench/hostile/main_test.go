@@ -15,14 +15,14 @@ import (
 	"github.com/countersign/countersign/internal/pgtest"
 )
 
-// program is the server under attack, built once.
+// program is the server under attack, built once, without what only a debugger reads.
 var program = sync.OnceValues(func() (string, error) {
 	dir, err := os.MkdirTemp("", "countersign-hostile-test")
 	if err != nil {
 		return "", err
 	}
 	path := filepath.Join(dir, "bot")
-	out, err := exec.Command("go", "build", "-o", path, "github.com/countersign/countersign/cmd/bot").CombinedOutput()
+	out, err := exec.Command("go", "build", "-ldflags=-s -w", "-o", path, "github.com/countersign/countersign/cmd/bot").CombinedOutput()
 	if err != nil {
 		return string(out), err
 	}
@@ -75,7 +75,7 @@ func broken(t *testing.T, file string, marks map[string]string) string {
 			t.Fatal(err)
 		}
 	}
-	if out, err := exec.CommandContext(t.Context(), "go", "build", "-overlay", list, "-o", bot, "github.com/countersign/countersign/cmd/bot").CombinedOutput(); err != nil {
+	if out, err := exec.CommandContext(t.Context(), "go", "build", "-ldflags=-s -w", "-overlay", list, "-o", bot, "github.com/countersign/countersign/cmd/bot").CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
 	return bot

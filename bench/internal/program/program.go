@@ -12,7 +12,7 @@ import (
 func Built(t *testing.T) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "bot")
-	cmd := exec.CommandContext(t.Context(), "go", "build", "-o", path, "github.com/countersign/countersign/cmd/bot") //nolint:gosec // into the test's own directory
+	cmd := exec.CommandContext(t.Context(), "go", "build", "-ldflags=-s -w", "-o", path, "github.com/countersign/countersign/cmd/bot") //nolint:gosec // into the test's own directory
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
