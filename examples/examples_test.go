@@ -45,7 +45,7 @@ const plainArgs = `{"to":["sam@example.com"],"subject":"Lease","body":"The signe
 func TestExamples(t *testing.T) {
 	watch(t)
 	bin := t.TempDir()
-	command(t, "..", nil, "go", "build", "-o", filepath.Join(bin, "bot"), "./cmd/bot")
+	command(t, "..", nil, "go", "build", "-ldflags=-s -w", "-o", filepath.Join(bin, "bot"), "./cmd/bot")
 	s := serve(t, filepath.Join(bin, "bot"))
 	for _, x := range []struct {
 		name  string

@@ -180,7 +180,7 @@ func mutated(t *testing.T, mark, replace string) string {
 		t.Fatal(err)
 	}
 	program := filepath.Join(dir, "bot")
-	build := exec.CommandContext(t.Context(), "go", "build", "-overlay", list, "-o", program, ".")
+	build := exec.CommandContext(t.Context(), "go", "build", "-ldflags=-s -w", "-overlay", list, "-o", program, ".")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
