@@ -27,11 +27,11 @@ FROM messages m CROSS JOIN LATERAL (
     AND (o.closed_at IS NULL OR o.closed_at >= m.received_at)) l
 WHERE m.account_id = $1 AND m.decided_at >= $2 AND m.trust = 'trusted' AND m.reading IS NOT NULL AND m.opt_out = '' AND l.seen IS NOT NULL
   AND NOT EXISTS (SELECT FROM offers c WHERE c.person_id = m.person_id AND c.closed_by->>'message_id' = m.id::text
-    AND (c.state IN ('declined', 'modified') OR m.reading->>'class' = 'confirm' AND (m.reading->'p'->>'confirm')::float8 >= 0.9))
-ORDER BY m.decided_at DESC, m.id LIMIT $3`
+    AND (c.state IN ('declined', 'modified') OR m.reading->>'class' = 'confirm' AND (m.reading->'p'->>'confirm')::float8 >= $3))
+ORDER BY m.decided_at DESC, m.id LIMIT $4`
 
 // Fallen implements [offers.Readings].
-func (s *Store) Fallen(ctx context.Context, accountID string, since time.Time, limit int) ([]offers.FallenReply, error) {
+func (s *Store) Fallen(ctx context.Context, accountID string, since time.Time, sure float64, limit int) ([]offers.FallenReply, error) {
 	list, err := all(ctx, s.pool, func(r pgx.CollectableRow) (f offers.FallenReply, err error) {
 		var reading, seen []byte
 		if err = r.Scan(&f.MessageID, &f.Text, &reading, &f.ReceivedAt, &f.Earlier, &seen); err != nil {
@@ -41,7 +41,7 @@ func (s *Store) Fallen(ctx context.Context, accountID string, since time.Time, l
 			return f, err
 		}
 		return f, json.Unmarshal(seen, &f.Offers)
-	}, fallen, accountID, since, limit)
+	}, fallen, accountID, since, sure, limit)
 	if err != nil {
 		return nil, fmt.Errorf("fallen: %w", err)
 	}

@@ -19,22 +19,22 @@ WHERE m.account_id = ?1 AND m.decided_at >= ?2 AND m.trust = 'trusted' AND m.rea
   AND EXISTS (SELECT 1 FROM offers o WHERE o.person_id = m.person_id AND o.sent_at <= m.received_at
     AND (o.closed_at IS NULL OR o.closed_at >= m.received_at))
   AND NOT EXISTS (SELECT 1 FROM offers c WHERE c.person_id = m.person_id AND c.closed_by->>'message_id' = m.id
-    AND (c.state IN ('declined', 'modified') OR m.reading->>'class' = 'confirm' AND m.reading->>'$.p.confirm' >= 0.9))
-ORDER BY m.decided_at DESC, m.id LIMIT ?3`
+    AND (c.state IN ('declined', 'modified') OR m.reading->>'class' = 'confirm' AND m.reading->>'$.p.confirm' >= ?3))
+ORDER BY m.decided_at DESC, m.id LIMIT ?4`
 
 const fallenOffers = `SELECT label, state, coalesce(closed_by->>'message_id' = ?1, 0) FROM offers
 	WHERE person_id = ?2 AND sent_at <= ?3 AND (closed_at IS NULL OR closed_at >= ?3) ORDER BY created_at, id`
 
 // Fallen implements [offers.Readings].
-func (s *Store) Fallen(ctx context.Context, accountID string, since time.Time, limit int) ([]offers.FallenReply, error) {
-	list, err := s.fallen(s.read(ctx), accountID, since, limit)
+func (s *Store) Fallen(ctx context.Context, accountID string, since time.Time, sure float64, limit int) ([]offers.FallenReply, error) {
+	list, err := s.fallen(s.read(ctx), accountID, since, sure, limit)
 	if err != nil {
 		return nil, fmt.Errorf("fallen: %w", err)
 	}
 	return list, nil
 }
 
-func (s *Store) fallen(q session, accountID string, since time.Time, limit int) ([]offers.FallenReply, error) {
+func (s *Store) fallen(q session, accountID string, since time.Time, sure float64, limit int) ([]offers.FallenReply, error) {
 	type found struct {
 		offers.FallenReply
 		personID string
@@ -48,7 +48,7 @@ func (s *Store) fallen(q session, accountID string, since time.Time, limit int) 
 		}
 		f.ReceivedAt = time.UnixMicro(at).UTC()
 		return f, json.Unmarshal(reading, &f.Reading)
-	}, fallen, accountID, since.UnixMicro(), limit)
+	}, fallen, accountID, since.UnixMicro(), sure, limit)
 	if err != nil {
 		return nil, err
 	}

@@ -16,7 +16,7 @@ func readingTests(t *testing.T, open Open) {
 		if !ok {
 			w.t.Fatal("the store lists no fallen replies")
 		}
-		list, err := s.Fallen(w.ctx, people.DefaultAccount, since, limit)
+		list, err := s.Fallen(w.ctx, people.DefaultAccount, since, 0.9, limit)
 		w.must(err)
 		return list
 	}
@@ -68,6 +68,10 @@ func readingTests(t *testing.T, open Open) {
 		w.shown(p)
 		w.says(p, "undecided")
 		equal(t, "texts", texts(fallen(w, ever, 10)), []string{})
+		s := w.Store.(offers.Readings)
+		unsure, err := s.Fallen(w.ctx, people.DefaultAccount, ever, 0.999, 10)
+		w.must(err)
+		equal(t, "texts of a yes less sure than that", texts(unsure), []string{m.Text})
 	})
 	t.Run("SinceAndLimit", func(t *testing.T) {
 		w := newWorld(t, open)
@@ -81,7 +85,7 @@ func readingTests(t *testing.T, open Open) {
 		equal(t, "texts", texts(list), []string{"c", "b"})
 		equal(t, "texts since", texts(fallen(w, list[0].ReceivedAt, 10)), []string{"c"})
 		s := w.Store.(offers.Readings)
-		other, err := s.Fallen(w.ctx, "another account", ever, 10)
+		other, err := s.Fallen(w.ctx, "another account", ever, 0.9, 10)
 		w.must(err)
 		equal(t, "of another account", len(other), 0)
 	})

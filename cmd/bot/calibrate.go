@@ -457,7 +457,7 @@ func (c *calibrateCmd) export(e *env) error {
 	if account == "" {
 		account = people.DefaultAccount
 	}
-	list, err := readings.Fallen(e.ctx, account, time.Now().Add(-c.Since), c.Limit)
+	list, err := readings.Fallen(e.ctx, account, time.Now().Add(-c.Since), classifier.ActThreshold, c.Limit)
 	if err != nil {
 		return err
 	}
