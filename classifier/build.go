@@ -722,15 +722,32 @@ func (w *writer) addPhrases(group uint8, ps []phrase) {
 	if len(ps) == 0 {
 		return
 	}
+	bySecond := map[int][]phrase{} // by place; 0 for those of one word
+	for _, p := range ps {
+		second := 0
+		if len(p.rest) > 0 {
+			second = w.wordAt(p.rest[0])
+		}
+		bySecond[second] = append(bySecond[second], p)
+	}
+	seconds := slices.Sorted(maps.Keys(bySecond))
 	w.b = append(w.b, group)
 	size := len(w.b)
 	w.place(0)
-	for _, p := range ps {
-		w.b = append(w.b, byte(len(p.rest)), max(byte(p.kind), byte(p.part))) //nolint:gosec // an entry has at most maxTokens words
-		w.place(w.bitsAt[p.verbs])
-		for _, r := range p.rest {
-			w.place(w.wordAt(r))
+	w.number(len(seconds))
+	index := len(w.b)
+	w.b = append(w.b, make([]byte, secondSize*len(seconds))...)
+	first := len(w.b)
+	for i, second := range seconds {
+		for _, p := range bySecond[second] {
+			w.b = append(w.b, byte(len(p.rest)), max(byte(p.kind), byte(p.part))) //nolint:gosec // an entry has at most maxTokens words
+			w.place(w.bitsAt[p.verbs])
+			for k := 1; k < len(p.rest); k++ {
+				w.place(w.wordAt(p.rest[k]))
+			}
 		}
+		w.setPlace(index+secondSize*i, second)
+		w.setPlace(index+secondSize*i+placeSize, len(w.b)-first)
 	}
 	w.setPlace(size, len(w.b)-size-placeSize)
 }

@@ -14,7 +14,8 @@ import (
 //	slots     of a hash table, four bytes each: a word's place and a piece of its hash; 0 is a free one
 //	words     length, place of what the word is, place of its phrases or 0, the word
 //	records   what words are: see the offsets of a record; words that are the same share one
-//	phrases   of one first word: by language their size and, longest first, how many words follow, what they are and which
+//	phrases   of one first word: by language their size, how many second words there are, each with the end of its phrases,
+//	          and these, longest first: how many words follow the first, what they are, and which follow the second
 //	lists     what is small enough to be read at the start
 const (
 	lexiconMagic   = "CSLX"
@@ -44,6 +45,10 @@ const (
 
 	entryVerbs = 1 // after the kind
 	entrySize  = 4
+
+	groupSize    = 1 // after the group
+	groupSeconds = 4 // how many, which follow
+	secondSize   = 2 * placeSize
 
 	phraseWhat  = 1
 	phraseVerbs = 2
@@ -266,8 +271,8 @@ func (c verbsOf) of(first, second string, more ...string) (verbs uint64) {
 		return 0
 	}
 	for lang := range uint8(len(languages)) {
-		for ps := c.d.phrasesAt(at, lang); ps.next(); {
-			if ps.more() == 1+len(more) && ps.word(0) == ahead && ps.goesOn(more) {
+		for ps := (phrases{d: c.d, left: c.d.group(at, lang).with(ahead)}); ps.next(); {
+			if ps.more() == 1+len(more) && ps.goesOn(more) {
 				verbs |= c.d.bits(ps.verbs())
 			}
 		}
@@ -275,77 +280,116 @@ func (c verbsOf) of(first, second string, more ...string) (verbs uint64) {
 	return verbs
 }
 
-// phrases are those that begin with a word, in one group: of a language, or of the reasons of one.
+// phraseGroup are the phrases of a language, or of the reasons of one, that begin with the same word.
+type phraseGroup struct {
+	seconds string // places of second words, in their order, each with the end of its phrases
+	phrases string
+}
+
+// group are the phrases that begin with the word at a place.
+func (d *dictionary) group(word int, group uint8) phraseGroup {
+	at := le24(d.file, word+wordPhrases)
+	if at == 0 {
+		return phraseGroup{}
+	}
+	for d.file[at] < group {
+		at += groupSize + placeSize + le24(d.file, at+groupSize)
+	}
+	if d.file[at] != group {
+		return phraseGroup{}
+	}
+	from, to := at+groupSeconds+2, at+groupSize+placeSize+le24(d.file, at+groupSize)
+	n := secondSize * int(le16(d.file, at+groupSeconds))
+	return phraseGroup{seconds: d.file[from : from+n], phrases: d.file[from+n : to]}
+}
+
+// with are those whose second word is at a place, longest first; at 0 those of one word.
+func (g phraseGroup) with(second int) string {
+	from, to := 0, len(g.seconds)/secondSize
+	for from < to {
+		if mid := (from + to) / 2; le24(g.seconds, secondSize*mid) < second {
+			from = mid + 1
+		} else {
+			to = mid
+		}
+	}
+	if at := secondSize * from; at < len(g.seconds) && le24(g.seconds, at) == second {
+		return g.phrases[g.end(from-1):g.end(from)]
+	}
+	return ""
+}
+
+// end is where the phrases of a second word end.
+func (g phraseGroup) end(second int) int {
+	if second < 0 {
+		return 0
+	}
+	return le24(g.seconds, secondSize*second+placeSize)
+}
+
+// phrases are those of one group that may stand at a token: they begin with its word, and go on with the next one's or not at all.
 type phrases struct {
 	d     *dictionary
 	left  string // those that come next
+	alone string // those of one word, which come after them
 	first string // the one that it stands at
-	ahead int    // place of the token after the first; -1 until it is looked up
 	close bool   // no comma may stand in it
 }
 
-func (d *dictionary) phrases(first string, group uint8) phrases {
-	if at := d.find(first); at != 0 {
-		return d.phrasesAt(at, group)
-	}
-	return phrases{}
-}
-
-func (d *dictionary) phrasesAt(word int, group uint8) phrases {
-	at := le24(d.file, word+wordPhrases)
+// phrases are those that may stand at toks[i].
+func (d *dictionary) phrases(toks []token, i int, group uint8) phrases {
+	at := d.find(toks[i].text)
 	if at == 0 {
 		return phrases{}
 	}
-	for d.file[at] < group {
-		at += 1 + placeSize + le24(d.file, at+1)
+	return d.phrasesFrom(at, toks, i, group)
+}
+
+// phrasesFrom are the same where the place of the word of toks[i] is known.
+func (d *dictionary) phrasesFrom(at int, toks []token, i int, group uint8) phrases {
+	g := d.group(at, group)
+	ps := phrases{d: d, alone: g.with(0)}
+	if len(ps.alone) < len(g.phrases) && i+1 < len(toks) && !toks[i+1].start {
+		if ahead := d.find(toks[i+1].text); ahead != 0 {
+			ps.left = g.with(ahead)
+		}
 	}
-	if d.file[at] != group {
-		return phrases{}
-	}
-	from := at + 1 + placeSize
-	return phrases{d: d, left: d.file[from : from+le24(d.file, at+1)], ahead: -1}
+	return ps
 }
 
 // next goes to the next phrase, at first to the longest one.
 func (p *phrases) next() bool {
 	if p.left == "" {
+		p.left, p.alone = p.alone, ""
+	}
+	if p.left == "" {
 		return false
 	}
-	n := phraseRest + placeSize*int(p.left[0])
+	n := phraseRest + placeSize*max(0, int(p.left[0])-1)
 	p.first, p.left = p.left[:n], p.left[n:]
 	return true
 }
 
-// more is how many words the phrase has after its first, and word is one of them.
+// more is how many words the phrase has after its first, and word is one of those after its second.
 func (p *phrases) more() int { return int(p.first[0]) }
 
-func (p *phrases) word(k int) int { return le24(p.first, phraseRest+placeSize*k) }
+func (p *phrases) word(k int) string {
+	return p.d.word(le24(p.first, phraseRest+placeSize*k))
+}
 
 // what is the kind of the phrase, or its part in a reason.
 func (p *phrases) what() uint8 { return p.first[phraseWhat] }
 
 func (p *phrases) verbs() int { return le24(p.first, phraseVerbs) }
 
-// stands says whether the phrase, whose first word is at toks[i], stands there and ends before to.
+// stands says whether the phrase, which may stand at toks[i], stands there and ends before to.
 func (p *phrases) stands(toks []token, i, to int) bool {
 	n := p.more()
-	if n >= to-i {
+	if n >= to-i || n > 0 && p.close && toks[i+1].comma {
 		return false
 	}
-	if n == 0 {
-		return true
-	}
-	if toks[i+1].start || p.close && toks[i+1].comma {
-		return false
-	}
-	if p.ahead < 0 {
-		p.ahead = p.d.find(toks[i+1].text)
-	}
-	if p.word(0) != p.ahead { // a word stands at one place
-		return false
-	}
-	for k := 1; k < n; k++ {
-		if tk := &toks[i+1+k]; tk.start || p.close && tk.comma || p.d.word(p.word(k)) != tk.text {
+	for k := 2; k <= n; k++ {
+		if tk := &toks[i+k]; tk.start || p.close && tk.comma || p.word(k-2) != tk.text {
 			return false
 		}
 	}
@@ -355,7 +399,7 @@ func (p *phrases) stands(toks []token, i, to int) bool {
 // goesOn says whether the words after the second are these.
 func (p *phrases) goesOn(words []string) bool {
 	for k, w := range words {
-		if p.d.word(p.word(k+1)) != w {
+		if p.word(k) != w {
 			return false
 		}
 	}

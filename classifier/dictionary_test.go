@@ -122,31 +122,53 @@ func holds(t *testing.T, b *builder, l *lexicon, w string) {
 	}
 	for i := range l.tables {
 		got.entries[i] = l.tables[i].words.at(w)
-		phrasesAre(t, l, w, l.file.phrases(w, uint8(i)), b.tables[i].phrases[w]) //nolint:gosec // a language
-		phrasesAre(t, l, w, l.reasons[i].phrases(w), b.reasons[i][w])
+		phrasesAre(t, l, w, uint8(i), b.tables[i].phrases[w])       //nolint:gosec // a language
+		phrasesAre(t, l, w, groupReasons+uint8(i), b.reasons[i][w]) //nolint:gosec // a language
 	}
 	if got != want {
 		t.Errorf("%q is %+v, want %+v", w, got, want)
 	}
 }
 
-func phrasesAre(t *testing.T, l *lexicon, first string, got phrases, want []phrase) {
+// phrasesAre compares the phrases of one first word: of each second one they are the same, in the same order.
+func phrasesAre(t *testing.T, l *lexicon, first string, group uint8, want []phrase) {
 	t.Helper()
-	for _, p := range want {
-		if !got.next() {
-			t.Fatalf("%q has fewer phrases than %d", first, len(want))
-		}
-		rest := make([]string, got.more())
-		for k := range rest {
-			rest[k] = l.file.word(got.word(k))
-		}
-		what := max(uint8(p.kind), uint8(p.part))
-		if !slices.Equal(rest, p.rest) || got.what() != what || l.file.bits(got.verbs()) != p.verbs {
-			t.Errorf("%q goes on with %q, %d, want %+v", first, rest, got.what(), p)
-		}
+	var g phraseGroup
+	if at := l.file.find(first); at != 0 {
+		g = l.file.group(at, group)
 	}
-	if got.next() {
-		t.Errorf("%q has more phrases than %d", first, len(want))
+	bySecond := map[int][]phrase{}
+	for _, p := range want {
+		second := 0
+		if len(p.rest) > 0 {
+			second = l.file.find(p.rest[0])
+		}
+		bySecond[second] = append(bySecond[second], p)
+	}
+	if len(g.seconds) != secondSize*len(bySecond) {
+		t.Errorf("%q goes on with %d words, want %d", first, len(g.seconds)/secondSize, len(bySecond))
+	}
+	for second, want := range bySecond {
+		got := phrases{d: l.file, left: g.with(second)}
+		for _, p := range want {
+			if !got.next() {
+				t.Fatalf("%q has fewer phrases than %d", first, len(want))
+			}
+			var rest []string
+			if got.more() > 0 {
+				rest = append(rest, l.file.word(second))
+			}
+			for k := 1; k < got.more(); k++ {
+				rest = append(rest, got.word(k-1))
+			}
+			what := max(uint8(p.kind), uint8(p.part))
+			if !slices.Equal(rest, p.rest) || got.what() != what || l.file.bits(got.verbs()) != p.verbs {
+				t.Errorf("%q goes on with %q, %d, want %+v", first, rest, got.what(), p)
+			}
+		}
+		if got.next() {
+			t.Errorf("%q has more phrases than %d", first, len(want))
+		}
 	}
 }
 

@@ -300,7 +300,7 @@ func (t *table) match(toks []token, i int) (e entry, n int) {
 	if at == 0 {
 		return entry{}, 0
 	}
-	for ps := d.phrasesAt(at, uint8(t.words.lang)); ps.next(); { //nolint:gosec // an index of a small array
+	for ps := d.phrasesFrom(at, toks, i, uint8(t.words.lang)); ps.next(); { //nolint:gosec // an index of a small array
 		if ps.stands(toks, i, len(toks)) {
 			return entry{kind: kind(ps.what()), verbs: d.bits(ps.verbs())}, ps.more() + 1
 		}

@@ -69,9 +69,9 @@ type reasonTable struct {
 	group uint8
 }
 
-// phrases are those that begin with a word. No comma stands in one.
-func (t reasonTable) phrases(first string) phrases {
-	ps := t.d.phrases(first, t.group)
+// phrases are those that may stand at toks[i]. No comma stands in one.
+func (t reasonTable) phrases(toks []token, i int) phrases {
+	ps := t.d.phrases(toks, i, t.group)
 	ps.close = true
 	return ps
 }
@@ -80,7 +80,7 @@ func (t reasonTable) phrases(first string) phrases {
 // clause is made of: a whole reason, or what opens one, is part of no other. n is
 // 0 if there is none.
 func (t reasonTable) at(toks []token, i, to int) (part reasonPart, n int) {
-	for ps := t.phrases(toks[i].text); ps.next(); {
+	for ps := t.phrases(toks, i); ps.next(); {
 		switch part = reasonPart(ps.what()); part {
 		case reasonWhole, reasonBeside, reasonLoses, reasonWhy, reasonAbout:
 			continue
@@ -94,7 +94,7 @@ func (t reasonTable) at(toks []token, i, to int) (part reasonPart, n int) {
 
 // of gives the length of the longest phrase of one part at toks[i]; 0 for none.
 func (t reasonTable) of(part reasonPart, toks []token, i, to int) int {
-	for ps := t.phrases(toks[i].text); ps.next(); {
+	for ps := t.phrases(toks, i); ps.next(); {
 		if reasonPart(ps.what()) == part && ps.stands(toks, i, to) {
 			return ps.more() + 1
 		}
@@ -549,7 +549,7 @@ func (a *analysis) whole(l *lexicon, t reasonTable, i, to int) int {
 }
 
 func (a *analysis) wholeAt(l *lexicon, t reasonTable, i, to int) int {
-	for ps := t.phrases(a.tokens[i].text); ps.next(); {
+	for ps := t.phrases(a.tokens, i); ps.next(); {
 		need := yesSaid
 		switch part := reasonPart(ps.what()); {
 		case part == reasonBeside:
