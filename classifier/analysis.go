@@ -2,6 +2,7 @@ package classifier
 
 import (
 	"context"
+	"math/bits"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -109,7 +110,8 @@ func newLabelFacts(l *lexicon, label Label) labelFacts {
 		return f
 	}
 	f.verbs = l.verbAt(f.tokens, 0)
-	if f.verbs == 0 {
+	f.plain = f.verbs == 0
+	if f.plain {
 		// In some languages the action stands last.
 		f.verbs = l.verbAt(f.tokens, len(f.tokens)-1)
 	}
@@ -119,15 +121,12 @@ func newLabelFacts(l *lexicon, label Label) labelFacts {
 	if f.tokens[0].text == "set" {
 		f.verbs |= l.verbs.at("set") // "set alarm" is waking somebody, and setting
 	}
-	f.plain = l.verbAt(f.tokens, 0) == 0
 	for i := range f.tokens {
 		f.nouns.join(l.nouns.at(f.tokens[i].text))
 		f.nouns.join(l.special.at(f.tokens[i].text))
 	}
-	for family, groups := range l.verbNoun {
-		if f.verbs&(1<<family) != 0 {
-			f.nouns.join(groups)
-		}
+	for verbs := f.verbs; verbs != 0; verbs &= verbs - 1 {
+		f.nouns.join(l.verbNoun[bits.TrailingZeros64(verbs)])
 	}
 	return f
 }

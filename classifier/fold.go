@@ -17,7 +17,9 @@ func fold(s string) string {
 	if isPlainASCII(s) {
 		return foldASCII(s)
 	}
-	s = width.Fold.String(s)
+	if strings.ContainsFunc(s, hasWidth) {
+		s = width.Fold.String(s)
+	}
 	s = norm.NFD.String(s)
 	var b strings.Builder
 	b.Grow(len(s))
@@ -69,6 +71,9 @@ func fold(s string) string {
 	return norm.NFC.String(b.String())
 }
 
+// hasWidth says whether r may be a full-width or half-width form of another.
+func hasWidth(r rune) bool { return r == 0x3000 || r >= 0xFF00 && r <= 0xFFEF }
+
 func isApostrophe(r rune) bool {
 	switch r {
 	case '\'', '’', '‘', 'ʼ', '`', '´', '＇', '′':
@@ -87,7 +92,11 @@ func isPlainASCII(s string) bool {
 }
 
 func foldASCII(s string) string {
-	b := make([]byte, 0, len(s))
+	if !strings.ContainsFunc(s, func(r rune) bool { return r == '\'' || r == '`' || 'A' <= r && r <= 'Z' }) {
+		return s
+	}
+	var b strings.Builder
+	b.Grow(len(s))
 	for i := 0; i < len(s); i++ {
 		c := s[i]
 		if 'A' <= c && c <= 'Z' {
@@ -99,9 +108,16 @@ func foldASCII(s string) string {
 			}
 			c = ' '
 		}
-		b = append(b, c)
+		b.WriteByte(c)
 	}
-	return string(b)
+	return b.String()
+}
+
+func isLetterOrMark(r rune) bool {
+	if r < utf8.RuneSelf {
+		return isASCIILetter(byte(r))
+	}
+	return unicode.IsLetter(r) || unicode.IsMark(r)
 }
 
 func isASCIILetter(c byte) bool { return 'a' <= c|0x20 && c|0x20 <= 'z' }
@@ -148,6 +164,8 @@ func tokenize(dst []token, s string, limit int, cjk *cjkSet) (toks []token, more
 			r, n = utf8.DecodeRuneInString(s[i:])
 		}
 		switch {
+		case r == ' ':
+			i++
 		case r == '\n' || r == '.' || r == '!' || r == '?' || r == ';' || r == '。' || r == '！' || r == '？' || r == '¡' || r == '¿' || r == '।' || r == '…' || r == '｡':
 			// "e.g. 3.5" never gets here: numbers take their own points.
 			start = true
@@ -207,14 +225,14 @@ func tokenize(dst []token, s string, limit int, cjk *cjkSet) (toks []token, more
 				j++
 			}
 			i = j
-		case unicode.IsLetter(r) || unicode.IsMark(r):
+		case isLetterOrMark(r):
 			j := i + n
 			for j < len(s) {
 				q, m := rune(s[j]), 1
 				if q >= utf8.RuneSelf {
 					q, m = utf8.DecodeRuneInString(s[j:])
 				}
-				if isCJK(q) || !unicode.IsLetter(q) && !unicode.IsMark(q) || isEmojiMark(q) {
+				if !isLetterOrMark(q) || isCJK(q) || isEmojiMark(q) {
 					break
 				}
 				j += m

@@ -2,6 +2,7 @@ package classifier
 
 import (
 	"strings"
+	"unicode/utf8"
 )
 
 // headerSet are the names of mail headers in one language, folded, by role:
@@ -57,4 +58,16 @@ func (l *lexicon) readForms(r *reader) {
 	l.signatures, l.autoReplies, l.answers = r.texts(), r.texts(), r.texts()
 }
 
-func foldSpaces(s string) string { return strings.Join(strings.Fields(s), " ") }
+// foldSpaces puts one space between words, and none around them.
+func foldSpaces(s string) string {
+	space := true // before the first word
+	for i := range len(s) {
+		switch c := s[i]; {
+		case c >= utf8.RuneSelf, c < ' ', c == ' ' && space:
+			return strings.Join(strings.Fields(s), " ")
+		default:
+			space = c == ' '
+		}
+	}
+	return strings.TrimSuffix(s, " ")
+}

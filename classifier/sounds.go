@@ -67,10 +67,13 @@ func devanagariSkeleton(w string) string {
 	return string(b)
 }
 
+// oneConsonant spells what is one consonant, or sounds like another, in one way.
+var oneConsonant = strings.NewReplacer("sh", "s", "kh", "k", "gh", "g", "ch", "c", "jh", "j", "th", "t", "dh", "d", "ph", "f", "bh", "b",
+	"w", "v", "z", "j", "q", "k", "x", "ks")
+
 // latinSkeleton gives the same of a word in Latin letters.
 func latinSkeleton(w string) string {
-	w = strings.NewReplacer("sh", "s", "kh", "k", "gh", "g", "ch", "c", "jh", "j", "th", "t", "dh", "d", "ph", "f", "bh", "b",
-		"w", "v", "z", "j", "q", "k", "x", "ks").Replace(w)
+	w = oneConsonant.Replace(w)
 	var b []byte
 	for i := range len(w) {
 		c := w[i]

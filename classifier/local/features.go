@@ -87,6 +87,13 @@ func isIdeo(r rune) bool {
 	return r >= 0x3041 && (unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana) || r == 'ー')
 }
 
+func inWord(r rune) bool {
+	if r < utf8.RuneSelf {
+		return 'a' <= r|0x20 && r|0x20 <= 'z' || '0' <= r && r <= '9'
+	}
+	return unicode.IsLetter(r) || unicode.IsMark(r) || unicode.IsDigit(r)
+}
+
 // fold gives the base letter of a Latin letter with a diacritic.
 func fold(r rune) rune {
 	if r < 0xC0 || r > 0x24F && (r < 0x1E00 || r > 0x1EFF) {
@@ -140,6 +147,8 @@ func (s *scanner) scan(text string) {
 			break
 		}
 		switch {
+		case r == ' ':
+			flush()
 		case ignorable(r):
 		case isIdeo(r):
 			flush()
@@ -147,7 +156,7 @@ func (s *scanner) scan(text string) {
 			s.buf = utf8.AppendRune(s.buf, r)
 			h := hashBytes(s.buf[start:])
 			s.tokens = append(s.tokens, token{kind: ideo, start: start, end: len(s.buf), hash: h, stem: h})
-		case unicode.IsLetter(r) || unicode.IsMark(r) || unicode.IsDigit(r):
+		case inWord(r):
 			if !in {
 				in = true
 				cur = token{kind: word, start: len(s.buf), upper: unicode.IsUpper(r)}
