@@ -149,6 +149,12 @@ func (r *Reader) Err() error { return r.err }
 // Fingerprint is the inner reader's.
 func (r *Reader) Fingerprint() string { return r.inner.Fingerprint() }
 
+// Computes says whether the inner reader does.
+func (r *Reader) Computes() bool {
+	c, ok := r.inner.(classifier.Computing)
+	return ok && c.Computes()
+}
+
 // Read asks the inner reader and corrects its answer. Its errors are the
 // inner reader's.
 func (r *Reader) Read(ctx context.Context, in classifier.Input) (classifier.Reading, error) {

@@ -269,6 +269,14 @@ type Reader interface {
 	Fingerprint() string
 }
 
+// Computing is a reader that may wait for nothing: where Computes is true it is
+// done in microseconds whatever it reads, and [Read] asks it in place. Handing
+// such a question to a goroutine and its answer back takes longer than the answer.
+type Computing interface {
+	Reader
+	Computes() bool
+}
+
 // ReadDeadline is how long a reader may take.
 const ReadDeadline = 2 * time.Second
 

@@ -65,9 +65,42 @@ type answer struct {
 	err     error
 }
 
-// ask holds a reader to its deadline twice: by the context, and by a timer for
-// readers that do not look at it.
+// ask gives the reader's answer if it can be used.
 func ask(ctx context.Context, r Reader, in Input, o Options) (Reading, error) {
+	if c, ok := r.(Computing); ok && c.Computes() {
+		if ctx.Err() != nil {
+			return UnclearReading(), ErrReaderSlow
+		}
+		return call(ctx, r, in).checked()
+	}
+	return askWithin(ctx, r, in, o)
+}
+
+// call asks a reader, which may panic.
+func call(ctx context.Context, r Reader, in Input) (a answer) {
+	defer func() {
+		if p := recover(); p != nil {
+			a = answer{err: ErrReaderPanic}
+		}
+	}()
+	reading, err := r.Read(ctx, in)
+	return answer{reading, err}
+}
+
+// checked is the answer, or why it cannot be used.
+func (a answer) checked() (Reading, error) {
+	switch {
+	case a.err != nil:
+		return UnclearReading(), fmt.Errorf("classifier: reader failed: %w", a.err)
+	case !a.reading.Valid():
+		return UnclearReading(), ErrReaderGarbage
+	}
+	return a.reading, nil
+}
+
+// askWithin holds a reader to its deadline twice: by the context, and by a timer
+// for readers that do not look at it.
+func askWithin(ctx context.Context, r Reader, in Input, o Options) (Reading, error) {
 	d := o.Deadline
 	if d <= 0 || d > ReadDeadline {
 		d = ReadDeadline
@@ -78,25 +111,11 @@ func ask(ctx context.Context, r Reader, in Input, o Options) (Reading, error) {
 	defer timer.Stop()
 
 	done := make(chan answer, 1) // buffered: a late answer must not block its goroutine
-	go func() {
-		defer func() {
-			if p := recover(); p != nil {
-				done <- answer{err: ErrReaderPanic}
-			}
-		}()
-		reading, err := r.Read(ctx, in)
-		done <- answer{reading, err}
-	}()
+	go func() { done <- call(ctx, r, in) }()
 
 	select {
 	case a := <-done:
-		switch {
-		case a.err != nil:
-			return UnclearReading(), fmt.Errorf("classifier: reader failed: %w", a.err)
-		case !a.reading.Valid():
-			return UnclearReading(), ErrReaderGarbage
-		}
-		return a.reading, nil
+		return a.checked()
 	case <-ctx.Done():
 		return UnclearReading(), ErrReaderSlow
 	case <-timer.C:

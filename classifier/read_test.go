@@ -17,6 +17,14 @@ type readerFunc func(context.Context, Input) (Reading, error)
 func (f readerFunc) Read(ctx context.Context, in Input) (Reading, error) { return f(ctx, in) }
 func (readerFunc) Fingerprint() string                                   { return "test" }
 
+// computing is a reader that waits for nothing, or one around such a reader that does.
+type computing struct {
+	readerFunc
+	computes bool
+}
+
+func (c computing) Computes() bool { return c.computes }
+
 // says reads one class, sure, whatever the text: with Confirm it is the
 // adversary, whom the guards must hold.
 func says(c Class) Reader {
@@ -69,10 +77,10 @@ func TestInvariant16_ReaderFailureIsUnclear(t *testing.T) {
 		"no class": {func(context.Context, Input) (Reading, error) { return Reading{Class(200), [5]float64{0, 1}}, nil }, ErrReaderGarbage},
 		"nothing":  {func(context.Context, Input) (Reading, error) { return Reading{}, nil }, ErrReaderGarbage},
 	} {
-		t.Run(name, func(t *testing.T) {
+		ask := func(t *testing.T, r Reader) {
 			synctest.Test(t, func(t *testing.T) {
 				start := time.Now()
-				v := Read(context.Background(), c.read, Input{Newest: NewWords("yes"), Offers: labels(t, "send email to Dana")}, Options{})
+				v := Read(context.Background(), r, Input{Newest: NewWords("yes"), Offers: labels(t, "send email to Dana")}, Options{})
 				if v.Reading.Class != Unclear || v.Raw.Class != Unclear || v.Confirms(0.9) || v.Err == nil {
 					t.Errorf("verdict %+v", v)
 				}
@@ -84,7 +92,12 @@ func TestInvariant16_ReaderFailureIsUnclear(t *testing.T) {
 				}
 				<-time.After(2 * time.Hour) // let the late reader end inside the bubble
 			})
-		})
+		}
+		t.Run(name, func(t *testing.T) { ask(t, c.read) })
+		if !errors.Is(c.want, ErrReaderSlow) {
+			t.Run(name+", computing", func(t *testing.T) { ask(t, computing{c.read, true}) })
+		}
+		t.Run(name+", computing no more", func(t *testing.T) { ask(t, computing{c.read, false}) })
 	}
 }
 
@@ -105,8 +118,10 @@ func TestRead_CancelledContextIsUnclear(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	block := readerFunc(func(ctx context.Context, _ Input) (Reading, error) { <-ctx.Done(); return Reading{}, ctx.Err() })
-	if v := Read(ctx, block, Input{Newest: NewWords("yes"), Offers: labels(t, "send email to Dana")}, Options{}); v.Confirms(0.9) {
-		t.Error("confirmed without a reader")
+	for _, r := range []Reader{block, computing{says(Confirm).(readerFunc), true}} {
+		if v := Read(ctx, r, Input{Newest: NewWords("yes"), Offers: labels(t, "send email to Dana")}, Options{}); v.Confirms(0.9) || v.Err == nil {
+			t.Errorf("read %+v without a reader", v)
+		}
 	}
 }
 

@@ -45,7 +45,7 @@ type Reader struct {
 	pool    sync.Pool // *extractor
 }
 
-var _ classifier.Reader = (*Reader)(nil)
+var _ classifier.Computing = (*Reader)(nil)
 
 // New is the reader with the embedded weights. It fails with [ErrWeights]
 // when they do not load, which a build with a damaged file would do.
@@ -78,6 +78,9 @@ func (r *Reader) Fingerprint() string {
 	}
 	return fmt.Sprintf("%s/%d/sha256:%s", kindName, formatVersion, hex.EncodeToString(r.model.sum[:]))
 }
+
+// Computes says that the reader only computes: it reads a limited number of words, and waits for nothing.
+func (r *Reader) Computes() bool { return true }
 
 // Corpus is the hash of the files that the weights were trained on.
 func (r *Reader) Corpus() string { return r.model.Corpus() }
