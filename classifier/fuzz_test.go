@@ -62,7 +62,7 @@ func FuzzUnquote(f *testing.F) {
 		if len(s) > maxRawBytes || strings.Count(s, "\n") > maxLines {
 			return
 		}
-		own, notes := l.unquote(s)
+		own, notes := l.unquote(s, foldLine(s))
 		in, out := strings.Split(s, "\n"), strings.Split(own, "\n")
 		if own == "" {
 			out = nil
@@ -77,7 +77,7 @@ func FuzzUnquote(f *testing.F) {
 				out = out[1:]
 				continue
 			}
-			if trimmed == "" || strings.HasPrefix(trimmed, ">") || strings.HasPrefix(trimmed, "＞") || isSignatureMark(line) || l.isSignature(trimmed) {
+			if trimmed == "" || strings.HasPrefix(trimmed, ">") || strings.HasPrefix(trimmed, "＞") || isSignatureMark(line) || l.isSignature(trimmed, foldLine(trimmed)) {
 				continue
 			}
 			cut = true
@@ -88,7 +88,7 @@ func FuzzUnquote(f *testing.F) {
 		if own != s && len(notes) == 0 && strings.TrimSpace(s) != own {
 			t.Errorf("%q became %q without a note", s, own)
 		}
-		if again, _ := l.unquote(own); !slices.Equal(strings.Fields(again), strings.Fields(own)) && !strings.Contains(own, "\n") {
+		if again, _ := l.unquote(own, foldLine(own)); !slices.Equal(strings.Fields(again), strings.Fields(own)) && !strings.Contains(own, "\n") {
 			t.Errorf("%q: one line %q was unquoted to %q only the second time", s, own, again)
 		}
 	})

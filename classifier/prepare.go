@@ -161,8 +161,11 @@ func Prepare(w Words) Prepared {
 	if strings.TrimSpace(s) == "" {
 		return Prepared{Form: FormEmpty, Notes: notes}
 	}
-	l := words()
-	if t, removed, ok := l.tapback(s); ok {
+	l, folded := words(), ""
+	if len(s) <= autoReplyBytes {
+		folded = foldSpaces(fold(s)) // once, for all the lists that it is compared with
+	}
+	if t, removed, ok := l.tapback(s, folded); ok {
 		p := Prepared{Form: FormTapback, Tapback: t, Notes: notes}
 		if removed {
 			p.Form = FormTapbackRemoved
@@ -172,12 +175,15 @@ func Prepare(w Words) Prepared {
 	if strings.Count(s, "\n") > maxLines {
 		return Prepared{Form: FormOversize, Notes: append(notes, NoteCut)}
 	}
-	own, unquoted := l.unquote(s)
+	own, unquoted := l.unquote(s, folded)
+	if own != s || folded == "" {
+		folded = foldSpaces(fold(own[:min(len(own), autoReplyBytes)]))
+	}
 	p := Prepared{Form: FormTyped, Own: own, Notes: append(notes, unquoted...)}
 	switch {
 	case own == "":
 		p.Form = FormQuoted
-	case l.autoReply(own):
+	case l.autoReply(folded):
 		p.Form = FormAutoReply
 	}
 	return p
@@ -285,13 +291,13 @@ func isQuoteMark(r rune) bool {
 // tapback recognises a reaction. The text before (and after) the quote must be
 // one of the known forms and the quote must be all the rest: "Liked “a” better,
 // go" and "Liked it, go ahead" are what somebody typed.
-func (l *lexicon) tapback(s string) (t Tapback, removed, ok bool) {
+func (l *lexicon) tapback(s, folded string) (t Tapback, removed, ok bool) {
 	if strings.ContainsRune(s, '\n') && !strings.ContainsFunc(s, isQuoteMark) {
 		return t, false, false
 	}
 	before, quote, after, quoted := cutQuote(s)
 	if !quoted {
-		return l.imageTapback(s)
+		return l.imageTapback(s, folded)
 	}
 	b, bEmoji := emojiForm(before)
 	a, aEmoji := emojiForm(after)
@@ -368,11 +374,11 @@ func tapbackOfEmoji(e string) TapbackKind {
 }
 
 // imageTapback recognises reactions that name no text: "Liked an image".
-func (l *lexicon) imageTapback(s string) (Tapback, bool, bool) {
+func (l *lexicon) imageTapback(s, folded string) (Tapback, bool, bool) {
 	if len(s) > 80 {
 		return Tapback{}, false, false
 	}
-	f := strings.TrimRight(foldSpaces(fold(s)), " .")
+	f := strings.TrimRight(folded, " .")
 	for _, thing := range imageWords {
 		rest, ok := strings.CutSuffix(f, thing)
 		if !ok {
@@ -406,13 +412,9 @@ var imageWords = []string{
 // they come first, and a longer text confirms nothing anyhow.
 const autoReplyBytes = 512
 
-func (l *lexicon) autoReply(own string) bool {
-	if len(own) > autoReplyBytes {
-		own = own[:autoReplyBytes]
-	}
-	f := foldSpaces(fold(own))
+func (l *lexicon) autoReply(folded string) bool {
 	for _, a := range l.autoReplies {
-		if strings.Contains(f, a) {
+		if strings.Contains(folded, a) {
 			return true
 		}
 	}

@@ -7,9 +7,10 @@ import (
 
 // unquote takes out what the person did not write: lines marked with ">",
 // everything from a mail header, an "On … wrote:" line or a forward mark on,
-// signatures and the lines of mail programs. When in doubt it keeps.
-func (l *lexicon) unquote(s string) (own string, notes []string) {
-	if !strings.ContainsAny(s, "\n>") && !strings.HasPrefix(s, "--") && !l.looksLikeMail(s) {
+// signatures and the lines of mail programs. When in doubt it keeps. Folded is
+// the text as [foldLine] makes it.
+func (l *lexicon) unquote(s, folded string) (own string, notes []string) {
+	if !strings.ContainsAny(s, "\n>") && !strings.HasPrefix(s, "--") && !l.looksLikeMail(s, folded) {
 		return s, nil
 	}
 	in := strings.Split(s, "\n")
@@ -23,7 +24,8 @@ func (l *lexicon) unquote(s string) (own string, notes []string) {
 			inQuote, seenQuote = true, true
 			continue
 		}
-		if line != "" && (isForwardMark(line) || isOnWrote(in, i) || l.isHeaderBlock(in, i)) {
+		folded := foldLine(line)
+		if line != "" && (isForwardMark(line, folded) || isOnWrote(in, i) || l.isHeaderBlock(in, i)) {
 			cut = true
 			break
 		}
@@ -35,7 +37,7 @@ func (l *lexicon) unquote(s string) (own string, notes []string) {
 			signatureFirst = true
 			continue
 		}
-		if l.isSignature(line) {
+		if l.isSignature(line, folded) {
 			cut = true
 			continue
 		}
@@ -74,8 +76,22 @@ func nonBlank(lines []string) []string {
 }
 
 // looksLikeMail says whether a text of one line may hold something to cut.
-func (l *lexicon) looksLikeMail(s string) bool {
-	return l.isSignature(s) || isForwardMark(s) || isOnWrote([]string{s}, 0)
+func (l *lexicon) looksLikeMail(s, folded string) bool {
+	return l.isSignature(s, folded) || isForwardMark(s, folded) || isOnWrote([]string{s}, 0)
+}
+
+// The longest line that a mail program writes as a signature, and above somebody else's message.
+const (
+	maxSignatureBytes   = 90
+	maxForwardMarkBytes = 120
+)
+
+// foldLine is a line as the lists have it; empty for one that is too long for them.
+func foldLine(line string) string {
+	if len(line) > max(maxSignatureBytes, maxForwardMarkBytes) {
+		return ""
+	}
+	return foldSpaces(fold(line))
 }
 
 // isSignatureMark is "-- " alone on its line, with or without its space.
@@ -84,11 +100,11 @@ func isSignatureMark(line string) bool {
 	return t == "--" || t == "—"
 }
 
-func (l *lexicon) isSignature(line string) bool {
-	if line == "" || len(line) > 90 {
+func (l *lexicon) isSignature(line, folded string) bool {
+	if line == "" || len(line) > maxSignatureBytes {
 		return false
 	}
-	f := strings.TrimLeft(foldSpaces(fold(line)), "-—_ ")
+	f := strings.TrimLeft(folded, "-—_ ")
 	for _, sig := range l.signatures {
 		if strings.HasPrefix(f, sig) && (sig[len(sig)-1] >= 0x80 || len(f) == len(sig) || f[len(sig)] == ' ') {
 			// "Sent from my account, yes" is a sentence: a signature has no
@@ -116,8 +132,8 @@ var forwardWords = []string{
 }
 
 // isForwardMark recognises a line that opens somebody else's message.
-func isForwardMark(line string) bool {
-	if len(line) > 120 {
+func isForwardMark(line, folded string) bool {
+	if len(line) > maxForwardMarkBytes {
 		return false
 	}
 	dashes := strings.HasPrefix(line, "---") || strings.HasPrefix(line, "___") || strings.HasPrefix(line, "===") || strings.HasPrefix(line, "***") || strings.HasPrefix(line, "———")
@@ -126,7 +142,7 @@ func isForwardMark(line string) bool {
 			return ' '
 		}
 		return r
-	}, fold(line)))
+	}, folded))
 	if f == "" {
 		// A rule of underscores or dashes divides; what is below is kept unless
 		// it is a header block, which is seen there.
@@ -163,17 +179,17 @@ var wroteNameForms = [...][2]string{{"am ", " schrieb "}, {"op ", " schreef "}, 
 // over up to three lines. It must start a line, end one, hold a digit (a date)
 // and have no blank line inside: "On Friday like Ana wrote: short" is a sentence.
 func isOnWrote(in []string, i int) bool {
-	joined := ""
+	length := 0
 	for k := 0; k < 3 && i+k < len(in); k++ {
 		line := strings.TrimSpace(in[i+k])
-		if line == "" || len(joined)+len(line) > 300 {
+		if line == "" || length+len(line) > 300 {
 			return false
 		}
-		joined += " " + line
+		length += 1 + len(line)
 		if !strings.HasSuffix(line, ":") && !strings.HasSuffix(line, "：") && !strings.HasSuffix(line, "skrev") {
 			continue
 		}
-		f := foldSpaces(fold(joined))
+		f := foldSpaces(fold(strings.Join(in[i:i+k+1], " ")))
 		if !strings.ContainsFunc(f, unicode.IsDigit) && !strings.Contains(f, "@") {
 			return false
 		}

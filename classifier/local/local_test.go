@@ -342,13 +342,29 @@ func TestScoreIsTheFormula(t *testing.T) {
 	}
 }
 
-func BenchmarkRead(b *testing.B) {
-	r := embedded(b)
+func benchmarkInputs(b *testing.B) []classifier.Input {
+	b.Helper()
 	var ins []classifier.Input
 	for _, s := range []string{"yes please go ahead with it", "no don't do that, wait until monday", "ok but move it to 3pm", "what is this about again?",
 		"sure sounds good to me thx", "stop", "y", "yes", "go ahead and book the earlier flight", "not now, ask me tomorrow morning"} {
 		ins = append(ins, input(b, s, "move dentist to Friday 10am"))
 	}
+	return ins
+}
+
+// The whole path of a reply: preparation, the reader and the guards.
+func BenchmarkReply(b *testing.B) {
+	r, ins := embedded(b), benchmarkInputs(b)
+	b.ReportAllocs()
+	for i := 0; b.Loop(); i++ {
+		if v := classifier.Read(context.Background(), r, ins[i%len(ins)], classifier.Options{}); v.Err != nil {
+			b.Fatal(v.Err)
+		}
+	}
+}
+
+func BenchmarkRead(b *testing.B) {
+	r, ins := embedded(b), benchmarkInputs(b)
 	b.ReportAllocs()
 	for i := 0; b.Loop(); i++ {
 		if _, err := r.Read(context.Background(), ins[i%len(ins)]); err != nil {
