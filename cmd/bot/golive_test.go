@@ -150,8 +150,8 @@ func TestGoliveHolds(t *testing.T) {
 	}
 }
 
-// mutated builds the program with one marked line of the gate replaced.
-func mutated(t *testing.T, mark, replace string) string {
+// mutated builds the program with one marked line of the gate replaced, and one more file in that package.
+func mutated(t *testing.T, mark, replace, more string) string {
 	t.Helper()
 	root, err := filepath.Abs("../..")
 	if err != nil {
@@ -171,7 +171,11 @@ func mutated(t *testing.T, mark, replace string) string {
 	if err := os.WriteFile(changed, line.ReplaceAllLiteral(source, []byte(replace)), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	overlay, err := json.Marshal(map[string]map[string]string{"Replace": {file: changed}})
+	added := filepath.Join(dir, "more.go")
+	if err := os.WriteFile(added, []byte(more), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	overlay, err := json.Marshal(map[string]map[string]string{"Replace": {file: changed, filepath.Join(root, "gate", "more.go"): added}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -190,12 +194,16 @@ func mutated(t *testing.T, mark, replace string) string {
 // A server whose floor was taken out does not pass: neither where the rules behind it ask all the same, nor where they
 // would let things through.
 func TestGoliveFailsWithoutTheFloor(t *testing.T) {
-	for _, c := range []struct{ name, replace, want string }{
-		{"OtherRulesAsk", "\tif false {", "email.send as tool_call clean: ask DEFAULT_ASK (rule 7)"},
-		{"NothingAsks", "\tif floor != \"\" {\n\t\treturn d.with(Allow, \"6\", ReasonReversibleOwnData, \"\")\n\t}\n\tif false {", "payments.send as tool_call clean: allow REVERSIBLE_OWN_DATA (rule 6)"},
+	// One program for both: nearly everything imports the gate, and is compiled again with it.
+	program := mutated(t, "gate-floor",
+		"\tif nothingAsks && floor != \"\" {\n\t\treturn d.with(Allow, \"6\", ReasonReversibleOwnData, \"\")\n\t}\n\tif false {",
+		"package gate\n\nimport \"os\"\n\nvar nothingAsks = os.Getenv(\"GATE_WITHOUT\") == \"everything\"\n")
+	for _, c := range []struct{ name, without, want string }{
+		{"OtherRulesAsk", "floor", "email.send as tool_call clean: ask DEFAULT_ASK (rule 7)"},
+		{"NothingAsks", "everything", "payments.send as tool_call clean: allow REVERSIBLE_OWN_DATA (rule 6)"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			a := serveChild(t, mutated(t, "gate-floor", c.replace)).golive(t)
+			a := serveChild(t, program, "GATE_WITHOUT="+c.without).golive(t)
 			if a.code != exitNo || !slices.Contains(a.failed, c.want) || a.total.Failed != len(a.failed) {
 				t.Errorf("exit code %d, %d failed:\n%s\n%s", a.code, a.total.Failed, strings.Join(a.failed, "\n"), a.errs)
 			}
