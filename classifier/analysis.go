@@ -48,6 +48,8 @@ type labelFacts struct {
 	verbs  uint64  // families of its action
 	nouns  nounSet // groups of its things
 	plain  bool    // its first word is in no family, so that word itself is the action
+
+	codeLoses bool // it is code, some word of which loses something
 }
 
 func (f *labelFacts) has(w string) bool {
@@ -101,7 +103,12 @@ func (f *labelFacts) echoes(w string) bool {
 
 func newLabelFacts(l *lexicon, label Label) labelFacts {
 	f := labelFacts{}
-	f.tokens, _ = tokenize(make([]token, 0, 24), fold(label.String()), 48, l.cjk)
+	text := label.String()
+	f.tokens, _ = tokenize(make([]token, 0, 24), fold(text), 48, l.cjk)
+	if tag := l.tagOf(text); tag > 0 && tag < len(f.tokens) {
+		// What stands behind a tag is the action; the tag may still be echoed.
+		f.tokens = append(f.tokens[tag:len(f.tokens):len(f.tokens)], f.tokens[:tag]...)
+	}
 	// "A: pay …": the letter is a number in a list.
 	if len(f.tokens) > 1 && utf8.RuneCountInString(f.tokens[0].text) == 1 && f.tokens[1].comma {
 		f.tokens = f.tokens[1:]
@@ -114,6 +121,9 @@ func newLabelFacts(l *lexicon, label Label) labelFacts {
 	if f.plain {
 		// In some languages the action stands last.
 		f.verbs = l.verbAt(f.tokens, len(f.tokens)-1)
+	}
+	if strings.Contains(text, " : ") || strings.Contains(text, "_") {
+		l.readCode(&f)
 	}
 	if v := l.partedVerb(f.tokens); v != 0 {
 		f.verbs = v
@@ -129,6 +139,29 @@ func newLabelFacts(l *lexicon, label Label) labelFacts {
 		f.nouns.join(l.verbNoun[bits.TrailingZeros64(verbs)])
 	}
 	return f
+}
+
+// tagOf gives how many words a label has in round brackets in front of its action; 0 where it has none.
+func (l *lexicon) tagOf(text string) int {
+	tag, _, found := strings.Cut(text, ")")
+	if !found || !strings.HasPrefix(tag, "(") {
+		return 0
+	}
+	toks, _ := tokenize(nil, fold(tag), 48, l.cjk)
+	return len(toks)
+}
+
+// readCode reads a label that is JSON, or the name of a function, whose brackets and quotes are gone: which of its words is the action
+// is not certain, so that the first that may be it counts where the ends have none, and one anywhere that loses something makes
+// the offer one that does.
+func (l *lexicon) readCode(f *labelFacts) {
+	for i := range f.tokens {
+		v := l.verbAt(f.tokens, i)
+		if f.verbs == 0 {
+			f.verbs = v
+		}
+		f.codeLoses = f.codeLoses || v&l.bits.loses != 0
+	}
 }
 
 // partedVerb gives the families of an action whose particle stands after its
@@ -382,6 +415,8 @@ func (a *analysis) classify(l *lexicon, t *table, i int) (kind, int) {
 		return kindVerb, m
 	}
 	switch {
+	case (tok.kind == numberToken || l.numbers[tok.text] != "") && a.otherMinutes(i) > 0: // mutant: analysis.other-minutes
+		return kindNumber, a.otherMinutes(i)
 	case tok.text == "दो" && tok.start:
 		return kindNumber, 1 // first it is "two", after a verb it is "please"
 	case n == 1 && tok.kind == numberToken && a.label.numbered() && e.kind < kindOther:
@@ -395,9 +430,11 @@ func (a *analysis) classify(l *lexicon, t *table, i int) (kind, int) {
 			return kindEcho, k
 		}
 		return a.classifyUnlisted(l, i), 1
-	case tok.text == "half" && t == &l.tables[0] && a.halfPast(i):
+	case tok.text == "half" && t == &l.tables[0] && !a.countsHalvesBack(l) && a.halfPast(i):
 		return kindEcho, 2
-	case tok.text == "half" || tok.text == "quarter" || tok.text == "viertel" || tok.text == "kwart" || tok.text == "halb":
+	case tok.text == "half" && (t == &l.tables[languageNL] || a.countsHalvesBack(l)) && a.halfBefore(i):
+		return kindEcho, 2
+	case tok.text == "half" || tok.text == "quarter" || tok.text == "viertel" || tok.text == "kwart" || tok.text == "halb" || isQuarterHindi(tok.text):
 		if k := a.sameClock(i); k > 0 {
 			return kindEcho, k
 		}
@@ -457,7 +494,7 @@ func (a *analysis) classify(l *lexicon, t *table, i int) (kind, int) {
 		if e.kind == kindChange && n == 2 && tok.text == "the" && a.onThe(i+1) {
 			return kindEcho, 2
 		}
-		if e.kind == kindChange && n <= 3 && isBoth(a.tokens[i+n-1].text) && label.has("2") {
+		if e.kind == kindChange && n <= 3 && isBoth(a.tokens[i+n-1].text) && (label.has("2") || label.pairs()) {
 			return kindEcho, n
 		}
 		if e.kind == kindStop && n == 1 && tok.text == "ya" && i > 0 && !tok.start && (t.words.at(a.tokens[i-1].text).verbs|t.withoutClitic(a.tokens[i-1].text).verbs)&label.verbs != 0 {
@@ -784,6 +821,8 @@ func (a *analysis) particleOfVerb(i int) bool {
 		case "it", "them", "that", "this", "those", "these", "em", "all", "him", "her":
 		case "take", "put", "turn", "get", "go", "hold", "call", "cut", "shut", "keep", "let", "set", "write", "make", "give", "leave", "start", "see":
 			return false
+		case "move":
+			return a.tokens[i].text == "over" && t.words.at(w).verbs&a.label.verbs != 0 // "move it up" is another time
 		default:
 			return t.words.at(w).verbs&a.label.verbs != 0
 		}
@@ -852,6 +891,9 @@ func (a *analysis) told(t *table, i int) bool {
 func (a *analysis) sameTime(l *lexicon, i int) bool {
 	w := a.tokens[i].text
 	if name := l.same[w]; name != "" {
+		if i > 0 && !a.tokens[i].start && (w == "manana" && a.tokens[i-1].text == "la" || w == "morgen" && a.tokens[i-1].text == "am") { // mutant: analysis.la-manana
+			name = "morning"
+		}
 		numbered := i > 0 && !a.tokens[i].start && (a.tokens[i-1].kind == numberToken || l.numbers[a.tokens[i-1].text] != "")
 		if name == "night" && !numbered {
 			name = "evening"
@@ -861,7 +903,7 @@ func (a *analysis) sameTime(l *lexicon, i int) bool {
 		}
 		if from, to := partOfDay(name); to > 0 {
 			for k := range a.label.tokens {
-				m, open, n := clock(a.label.tokens, k)
+				m, open, n := a.label.clockAt(k)
 				if n > 0 && (m >= from*60 && m < to*60 || open && (m+720)%1440 >= from*60 && (m+720)%1440 < to*60) {
 					return true
 				}
@@ -874,9 +916,31 @@ func (a *analysis) sameTime(l *lexicon, i int) bool {
 		}
 		return false
 	}
+	if (w == "am" || w == "pm") && i > 0 && a.sameClock(i-1) == 0 && a.label.hasClock() { // mutant: analysis.half-of-day
+		return false
+	}
 	switch w {
 	case "oclock", "uhr", "uur", "heures", "heure", "horas", "hora", "baje", "बजे", "am", "pm", "点", "點", "点钟", "時", "分", "ore", "号", "月", "日":
 		return i > 0 && (a.tokens[i-1].kind == numberToken || l.numbers[a.tokens[i-1].text] != "") && (a.classifyUnlisted(l, i-1) == kindEcho || a.sameClock(i-1) > 0)
+	}
+	return false
+}
+
+// clockAt reads the time of day at k. Code writes hours and minutes of a day of 24 hours, so that 10:00 is in the morning.
+func (f *labelFacts) clockAt(k int) (minutes int, open bool, n int) {
+	minutes, open, n = clock(f.tokens, k)
+	if n > 1 && k+1 < len(f.tokens) && f.tokens[k+1].kind == numberToken {
+		open = false
+	}
+	return minutes, open, n
+}
+
+// hasClock says whether the label has a time of day.
+func (f *labelFacts) hasClock() bool {
+	for i := range f.tokens {
+		if _, _, n := clock(f.tokens, i); n > 0 {
+			return true
+		}
 	}
 	return false
 }
@@ -923,7 +987,7 @@ func clock(toks []token, i int) (minutes int, open bool, n int) {
 		}
 	}
 	m, withMinutes := smallNumber(toks, i+1, 59)
-	if withMinutes && !toks[i+1].start && (toks[i+1].comma || toks[i+1].kind == numberToken && len(toks[i+1].text) == 2) {
+	if withMinutes && !toks[i+1].start && (toks[i+1].comma || toks[i+1].kind == numberToken && len(toks[i+1].text) == 2 || toks[i].kind != numberToken && m >= 10) {
 		n++
 	} else {
 		m, withMinutes = 0, false
@@ -953,6 +1017,13 @@ func clock(toks []token, i int) (minutes int, open bool, n int) {
 func partOfHour(toks []token, i int) (minutes, k int) {
 	for j := i; j < len(toks) && j <= i+3 && !toks[j].start && !toks[j].comma; j++ {
 		switch toks[j].text {
+		case "menos", "meno", "moins":
+			for q := j + 1; q < len(toks) && q <= j+2 && !toks[q].start && !toks[q].comma; q++ {
+				if w := toks[q].text; w == "cuarto" || w == "quart" || w == "quarto" {
+					return -15, q + 1 - i
+				}
+			}
+			return 0, 0
 		case "y", "e", "et", "un", "heures", "heure", "horas", "uhr", "点", "點", "時", "时", "点钟", "baje":
 		case "media", "demie", "demi", "mezza", "mezzo", "meia", "半":
 			return 30, j + 1 - i
@@ -971,6 +1042,9 @@ func spokenClock(toks []token, i int) (minutes, n int) {
 		if h, ok := smallNumber(toks, i+1, 12); ok && h > 0 {
 			return h*60 - 30, 2
 		}
+	}
+	if minutes, n := quarterHindi(toks, i); n > 0 {
+		return minutes, n
 	}
 	if i+2 >= len(toks) || toks[i+1].start || toks[i+2].start {
 		return 0, 0
@@ -998,6 +1072,89 @@ func spokenClock(toks []token, i int) (minutes, n int) {
 	return 0, 0
 }
 
+func isQuarterHindi(w string) bool {
+	switch w {
+	case "sadhe", "saadhe", "साढ़े", "साढे", "sava", "sawa", "सवा", "paune", "पौने", "dedh", "डेढ़", "डेढ", "dhai", "ढाई":
+		return true
+	}
+	return false
+}
+
+// quarterHindi reads the quarters that Hindi names before the hour: "sadhe das baje" is half past ten. Where no "baje" follows, they
+// are as likely rupees.
+func quarterHindi(toks []token, i int) (minutes, n int) {
+	part := 0
+	switch toks[i].text {
+	case "sadhe", "saadhe", "साढ़े", "साढे":
+		part = 30
+	case "sava", "sawa", "सवा":
+		part = 15
+	case "paune", "पौने":
+		part = -15
+	case "dedh", "डेढ़", "डेढ":
+		minutes, n = 90, 1
+	case "dhai", "ढाई":
+		minutes, n = 150, 1
+	default:
+		return 0, 0
+	}
+	if n == 0 {
+		if i+1 >= len(toks) || toks[i+1].start {
+			return 0, 0
+		}
+		h, ok := smallNumber(toks, i+1, 12)
+		if toks[i+1].text == "das" {
+			h, ok = 10, true
+		}
+		if !ok || h == 0 {
+			return 0, 0
+		}
+		minutes, n = h*60+part, 2
+	}
+	if i+n < len(toks) && (toks[i+n].text == "baje" || toks[i+n].text == "बजे") {
+		return minutes, n + 1
+	}
+	return 0, 0
+}
+
+// otherMinutes gives the length of "ten past ten" at token i, which is not ten o'clock; 0 where none stands
+// there, where it is the label's time, or where the label itself goes from one number to another.
+func (a *analysis) otherMinutes(i int) int {
+	if i+2 >= len(a.tokens) || a.tokens[i+1].start || a.tokens[i+2].start || a.tokens[i+1].comma || !a.label.hasClock() || a.label.has("to") && a.tokens[i+1].text == "to" && a.label.isSpan() {
+		return 0
+	}
+	switch a.tokens[i+1].text {
+	case "past", "to", "till", "nach", "vor", "over", "voor":
+	default:
+		return 0
+	}
+	part, ok := smallNumber(a.tokens, i, 59)
+	h, hour := smallNumber(a.tokens, i+2, 12)
+	if !ok || !hour || h == 0 {
+		return 0
+	}
+	switch a.tokens[i+1].text {
+	case "to", "till", "vor", "voor":
+		part = -part
+	}
+	for k := range a.label.tokens {
+		if m, _, n := clock(a.label.tokens, k); n > 0 && m%720 == (h*60+part+720)%720 {
+			return 0
+		}
+	}
+	return 3
+}
+
+// isSpan says whether the label goes from one number to another.
+func (f *labelFacts) isSpan() bool {
+	for i := 1; i+1 < len(f.tokens); i++ {
+		if f.tokens[i].text == "to" && f.tokens[i-1].kind == numberToken && f.tokens[i+1].kind == numberToken {
+			return true
+		}
+	}
+	return false
+}
+
 // halfPast says whether "half six" at token i is a time of the label's, as the
 // British say it; Dutch and German have the half before.
 func (a *analysis) halfPast(i int) bool {
@@ -1007,6 +1164,39 @@ func (a *analysis) halfPast(i int) bool {
 	}
 	for k := range a.label.tokens {
 		if m, _, n := clock(a.label.tokens, k); n > 0 && m%720 == (h*60+30)%720 {
+			return true
+		}
+	}
+	return false
+}
+
+// countsHalvesBack says whether the text has a word by which "half ten" may be Dutch or German for half past nine.
+func (a *analysis) countsHalvesBack(l *lexicon) bool {
+	const backward = 1<<languageDE | 1<<languageNL
+	for i := range a.tokens {
+		w := a.tokens[i].text
+		if w == "ja" || w == "om" || w == "um" {
+			return true
+		}
+		switch w {
+		case "een", "twee", "drie", "vier", "vijf", "zes", "zeven", "acht", "negen", "tien", "elf", "twaalf":
+			return true
+		}
+		if own := l.own.at(w); w != "half" && own&backward != 0 && own&1 == 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// halfBefore says whether "half tien" at token i is a time of the label's: half an hour before ten.
+func (a *analysis) halfBefore(i int) bool {
+	h, ok := smallNumber(a.tokens, i+1, 12)
+	if !ok || h == 0 || a.tokens[i+1].start || a.tokens[i+1].comma {
+		return false
+	}
+	for k := range a.label.tokens {
+		if m, _, n := clock(a.label.tokens, k); n > 0 && m%720 == (h*60+690)%720 {
 			return true
 		}
 	}
@@ -1084,7 +1274,7 @@ func (a *analysis) sameClock(i int) (n int) {
 		}
 	}
 	for k := range a.label.tokens {
-		m, labelOpen, labelN := clock(a.label.tokens, k)
+		m, labelOpen, labelN := a.label.clockAt(k)
 		if labelN == 0 {
 			continue
 		}
@@ -1163,7 +1353,7 @@ func (a *analysis) sameNumber(l *lexicon, i int, n string) bool {
 		if t.text != n && l.numbers[t.text] != n {
 			continue
 		}
-		if a.label.partOfClock(j) {
+		if a.label.partOfClock(j) || a.label.wholeOf(j) { // mutant: analysis.whole-of
 			continue
 		}
 		if before != "" && (j == 0 || a.label.tokens[j-1].text != before) {

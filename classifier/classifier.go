@@ -131,7 +131,8 @@ type Label struct{ text string }
 // objects ("Dana"), joined by single spaces. Letters (with marks), digits and
 // - . , : @ + / ' & # % $ € £ ¥ ( ) are kept, anything else becomes a space, so
 // that no line break, quote, bracket or invisible character can carry an
-// instruction into a reader. It fails with [ErrLabel] when the verb is empty
+// instruction into a reader. A tag in square brackets in front ("[run] merge PR
+// 12") keeps round ones: the action stands behind it. It fails with [ErrLabel] when the verb is empty
 // or longer than 40 characters after cleaning, or the label longer than 200.
 func NewLabel(verb string, object ...string) (Label, error) {
 	v := cleanLabel(verb)
@@ -181,6 +182,9 @@ func (l Label) LogValue() slog.Value {
 }
 
 func cleanLabel(s string) string {
+	if tag, rest, found := strings.Cut(strings.TrimSpace(s), "]"); found && strings.HasPrefix(tag, "[") && strings.ContainsFunc(rest, unicode.IsLetter) {
+		s = "(" + tag[1:] + ")" + rest
+	}
 	var b strings.Builder
 	space := false
 	for _, r := range s {

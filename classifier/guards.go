@@ -552,6 +552,9 @@ func guardAmount(a *analysis) bool {
 	if a.any(kindNumber) {
 		return true
 	}
+	if a.goesBeyond() { // mutant: guard.beyond
+		return true
+	}
 	loses := a.loses()
 	for i := range a.tokens {
 		switch a.tokens[i].text {
@@ -562,6 +565,14 @@ func guardAmount(a *analysis) bool {
 		case "by":
 			if it := a.itemAt(i); it.to == it.from+1 && i+1 < len(a.tokens) && !a.label.echoes(a.tokens[i+1].text) {
 				return true // "yes by bus"
+			}
+		case "k", "each", "apiece":
+			if i > 0 && a.tokens[i-1].kind == numberToken && !a.tokens[i].start && !a.tokens[i].comma && !a.label.has(a.tokens[i].text) { // mutant: guard.each
+				return true
+			}
+		case "grand":
+			if i > 0 && a.tokens[i-1].text == "a" && a.label.verbs&words().bits.pay != 0 {
+				return true // a thousand
 			}
 		case "some":
 			if loses || a.hasCount() {
@@ -599,7 +610,7 @@ func guardAmount(a *analysis) bool {
 // guardTime: a time that the label does not have; and "now" to something that
 // was offered for a given time.
 func guardTime(a *analysis) bool {
-	if a.any(kindTime) {
+	if a.any(kindTime) || a.isRough() { // mutant: guard.rough
 		return true
 	}
 	l := words()
@@ -608,6 +619,23 @@ func guardTime(a *analysis) bool {
 		verbs |= l.verbAt(a.label.tokens[:1], 0) // "send" of "send the report", which is to report
 	}
 	return a.saysNow() && verbs&l.bits.timed != 0 && a.labelHasTime()
+}
+
+// isRough says whether a number is said to be near or a beginning: "vers dix heures", "ab zehn".
+func (a *analysis) isRough() bool {
+	for i := 0; i+1 < len(a.tokens); i++ {
+		switch w := a.tokens[i].text; w {
+		case "vers", "verso", "gegen", "rond", "pelas", "ab", "vanaf", "circa", "environ":
+			k := i + 1
+			if w := a.tokens[k].text; k+1 < len(a.tokens) && (isArticle(w) || w == "las" || w == "le") {
+				k++
+			}
+			if t := &a.tokens[k]; !t.start && !t.comma && (t.kind == numberToken || words().numbers[t.text] != "") && !a.label.has(w) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 func (a *analysis) saysNow() bool {
@@ -728,7 +756,9 @@ func (a *analysis) verbEndsAt(tok int) bool {
 
 // guardOtherAction: the reply asks for something else, or names the action
 // only inside the name of another thing.
-func guardOtherAction(a *analysis) bool { return a.any(kindOther) || a.bent() }
+func guardOtherAction(a *analysis) bool {
+	return a.any(kindOther) || a.bent() || a.actsOnThing() // mutant: guard.acts-on-thing
+}
 
 // guardThirdPerson: somebody else's yes, or words about approval instead of
 // approval.
@@ -819,6 +849,12 @@ func (a *analysis) loses() bool {
 // to be declined.
 func guardKeep(a *analysis) bool {
 	if a.any(kindKeep) || a.accepts() {
+		return true
+	}
+	if a.feelsOtherwise() { // mutant: guard.feels
+		return true
+	}
+	if a.givesUp() && a.upholds() { // mutant: guards.upholds
 		return true
 	}
 	if a.label.declines() && !a.plainly() { // mutant: guards.declines
@@ -1069,6 +1105,9 @@ func guardSelf(a *analysis) bool {
 	if a.doesIt() || a.happened() { // mutant: guards.does-it
 		return true
 	}
+	if a.isDoing() { // mutant: guards.is-doing
+		return true
+	}
 	for i := 0; i+1 < len(a.tokens); i++ {
 		switch a.tokens[i].text {
 		case "ill":
@@ -1108,7 +1147,7 @@ func guardSelf(a *analysis) bool {
 // it", "lo mando yo", "kann ich machen".
 func (a *analysis) doesIt() bool {
 	for n, it := range a.items {
-		if it.kind != kindVerb && it.kind != kindGo && (it.kind != kindAssent || !isDoing(a.tokens[it.from].text)) {
+		if it.kind != kindVerb && it.kind != kindGo && (it.kind != kindAssent || !isToDo(a.tokens[it.from].text)) {
 			continue
 		}
 		if it.to < len(a.tokens) && !a.tokens[it.to].start && !a.tokens[it.to].comma && a.itemAt(it.to).kind == kindFunction {
@@ -1170,8 +1209,8 @@ func (a *analysis) doesIt() bool {
 	return a.says("from", "here") || a.says("moi", "qui") || a.says("ga", "ik") || a.says("zal", "ik")
 }
 
-// isDoing is a word that does something, also where it is listed as a yes.
-func isDoing(w string) bool {
+// isToDo is a word that does something, also where it is listed as a yes.
+func isToDo(w string) bool {
 	switch w {
 	case "do", "go", "fais", "faites", "fonce", "foncez", "lance", "lancez", "leg", "mach", "machen", "zieh", "tu", "fai", "fallo", "faccio", "facciamo", "facciamolo", "faz", "haz", "hazlo", "doe", "doen", "regel", "fix", "fiks", "做", "办":
 		return true

@@ -164,8 +164,81 @@ func TestGuards_AndTheirNeighbours(t *testing.T) {
 		{"change", "lower the blinds", "ja mach die rollos hoch", "ja lass die rollos runter"},
 		{"keep", "turn down the offer from Bill", "yes looks good", "yes turn it down"},
 		{"keep", "turn down the invite from Priya", "yes love it", "yes, turn it down"},
+		// Who is cold has not read that the heating goes off.
+		{"keep", "turn off the heating", "yes please i'm cold", "yes please i'm hot"},
+		{"keep", "turn off the heating", "yes please it's freezing in here", "yes please it's roasting in here"},
+		{"keep", "turn on the AC", "yes please i'm cold", "yes please i'm hot"},
+		{"keep", "turn up the thermostat to 22", "yes please i'm boiling", "yes please i'm freezing"},
+		{"keep", "cancel the pizza order", "yes i'm hungry", "yes i'm not hungry"},
+		{"keep", "turn off the lights", "yes please it's dark in here", "yes please it's bright in here"},
+		{"keep", "turn off the heating", "sí por favor, tengo frío", "sí por favor, tengo calor"},
+		{"keep", "buy new shoes", "yes i'm broke", "yes, my old ones broke"},
+		// The person does it.
+		{"self", "send email to Dana", "i am sending it", "go ahead and send it"},
+		{"self", "send email to Dana", "yes sending it now", "yes, sending it now is fine"},
+		{"self", payAcme, "paying it", "happy with paying it"},
+		{"self", "send email to Dana", "estou enviando", "pode enviar"},
+		{"self", "send email to Dana", "我在发", "发吧"},
+		{"self", "send email to Dana", "今送ってます", "送ってください"},
+		{"self", "add Kofi to the group chat", "adding him", "yep bring kofi in"},
+		{"stop", "send email to Dana", "ik doe het", "doe het"},
+		{"stop", "send email to Dana", "ich mach das", "mach das"},
+		{"stop", "send email to Dana", "i'll do it", "do it"},
+		{"stop", "send email to Dana", "lo hago yo", "hazlo"},
+		{"stop", "send email to Dana", "eu faço", "faz"},
+		{"stop", "send email to Dana", "je m'en occupe", "occupe-t'en"},
+		{"stop", "send email to Dana", "ci penso io", "pensaci tu"},
+		{"stop", "send email to Dana", "haan main kar lunga", "haan kar do"},
+		{"stop", "send email to Dana", "好，我来发", "好，发吧"},
+		{"stop", "send email to Dana", "はい、私がやります", "はい、やってください"},
+		// Another act on the same thing.
+		{"keep", "cancel gym membership", "yes accept", "yes i accept"},
+		{"keep", "delete 14 old files", "yes accept", "yes delete"},
+		{"keep", "decline the invitation from Priya", "yes accept", "yes decline"},
+		{"keep", "cancel the meeting with Bob", "yes confirm the meeting", "yes confirm"},
+		{"keep", "cancel order 2231", "yes ship it", "yes do it"},
+		{"other-action", "cancel order 2231", "yes order it", "yes cancel it"},
+		// More than the label names.
+		{"amount", "delete 3 of 14 files", "yes delete all", "yes delete all 3"},
+		{"amount", "delete 3 of 14 files", "yes all 14", "yes all 3"},
+		{"amount", "delete 3 of 14 files", "sì tutti", "sì tutti e 3"},
+		{"amount", "send email to Dana", "yes all", "yes all good"},
+		{"amount", "send email to Dana", "yes send them all", "yes send it all"},
+		{"amount", "send email to Dana", "haan sab bhej do", "haan sab theek hai"},
+		{"amount", "invite Priya", "invita tutti", "invita Priya"},
+		{"amount", "tell landlord the boiler is broken", "sim todos", "avisa o dono"},
+		{"amount", payAcme, "yes a grand", "yes it's grand"},
+		// A tag in front, and code.
+		{"keep", "[calendar] cancel dentist on Friday", "yes i need it", "yes i don't need it"},
+		{"other-action", "[calendar] cancel dentist on Friday", "yes calendar it", "yes cancel it"},
+		{"keep", `run {"action":"delete","path":"/tmp/a"}`, "yes i need it", "yes run it"},
+		{"other-action", `{"tool":"send_email","to":"dana"}`, "yes delete it", "yes send it"},
+		// The time in words.
+		{"time", "move dentist to tomorrow 17:00", "sí por la mañana", "sí mañana"},
+		{"time", "move the call to 17:00", "ja am morgen", "ja um 17 uhr"},
+		{"amount", "move the call to 10:30", "ja half 10", "ja half 11"},
+		{"amount", "move the call to 10:30", "ja half tien", "ja half elf"},
+		{"consent", "move the call to 10:00", "haan sadhe dus baje", "haan dus baje"},
+		{"amount", "move the call to 10:30", "haan dus baje", "haan sadhe dus baje"},
+		{"amount", "move the call to 9:45", "sì alle dieci e un quarto", "sì alle dieci meno un quarto"},
+		{"amount", "move the call to 10:30", "yes ten fifteen", "yes ten thirty"},
+		{"time", "move the call to 10:00", "yes 10 pm", "yes 10 am"},
+		{"time", "move dentist to Friday 10:00", "yes friday evening", "yes friday morning"},
+		{"amount", "move the call to 10:00", "yes ten to ten", "yes ten works"},
+		{"amount", "move the call to 10:00", "ja zehn nach zehn", "ja zehn uhr"},
+		{"time", "move the call to 10:00", "oui vers dix heures", "oui à dix heures"},
+		{"time", "move the call to 10:00", "ja ab 10", "ja um 10"},
+		{"consent", "move dentist to Friday 10:00", "yes move it up", "yes move it"},
+		{"amount", "pay 74.00 USD to City Power", "yes 74k", "yes 74"},
+		{"amount", "pay 74.00 USD to City Power", "yes 74 each", "yes 74, each detail is right"},
+		{"keep", "turn off the heating", "好，请，太冷了", "好，请，太热了"},
 	} {
 		objects(t, c.guard, c.label, c.held, c.free)
+	}
+	for label, text := range map[string]string{"delete 14 old files": "yes all of them", "invite the team": "yes everyone", "invite Priya and Sam": "both", "buy bread": "yes please, ours is all gone", "scan and send receipt to accountant": "yes send it to the accountant", "[run] merge PR 12": "merge it"} {
+		if v := adversary(t, text, label); slices.Contains(v.Guards, "amount") || slices.Contains(v.Guards, "change") || slices.Contains(v.Guards, "other-action") {
+			t.Errorf("%q to %q: %v", text, label, v.Guards)
+		}
 	}
 	for _, text := range []string{"sounds good", "yes looks good", "nice, yes"} {
 		if v := adversary(t, text, "turn down the volume"); slices.Contains(v.Guards, "keep") {

@@ -70,7 +70,9 @@ var languages = [...]string{"en", "es", "fr", "de", "pt", "it", "nl", "hi", "zh"
 
 // Indexes of languages that some rules are for.
 const (
+	languageDE = 3
 	languagePT = 4
+	languageNL = 6
 	languageZH = 8
 	languageJA = 9
 )

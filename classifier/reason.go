@@ -229,7 +229,7 @@ func (a *analysis) findReason(l *lexicon, from, to int) (i, k, need int) {
 
 // ends says whether the offer is to be rid of something, beside which what is said of it may be why it should stay.
 func (a *analysis) ends() bool {
-	return a.loses() || a.label.verbs&words().bits.block != 0 || a.label.has("off") || a.label.has("remove")
+	return a.loses() || a.label.codeLoses || a.label.verbs&words().bits.block != 0 || a.label.has("off") || a.label.has("remove")
 }
 
 // opens says whether item n takes nothing after it: what follows a "yes" or a
