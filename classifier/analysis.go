@@ -44,6 +44,7 @@ func (f *labelFacts) mend(w string) (string, bool) {
 // labelFacts is what may be echoed: the words, actions, things and numbers of
 // the one open offer. It is empty when there is not exactly one.
 type labelFacts struct {
+	text   string
 	tokens []token
 	verbs  uint64  // families of its action
 	nouns  nounSet // groups of its things
@@ -102,10 +103,9 @@ func (f *labelFacts) echoes(w string) bool {
 }
 
 func newLabelFacts(l *lexicon, label Label) labelFacts {
-	f := labelFacts{}
-	text := label.String()
-	f.tokens, _ = tokenize(make([]token, 0, 24), fold(text), 48, l.cjk)
-	if tag := l.tagOf(text); tag > 0 && tag < len(f.tokens) {
+	f := labelFacts{text: label.String()}
+	f.tokens, _ = tokenize(make([]token, 0, 24), fold(f.text), 48, l.cjk)
+	if tag := l.tagOf(f.text); tag > 0 && tag < len(f.tokens) {
 		// What stands behind a tag is the action; the tag may still be echoed.
 		f.tokens = append(f.tokens[tag:len(f.tokens):len(f.tokens)], f.tokens[:tag]...)
 	}
@@ -122,7 +122,7 @@ func newLabelFacts(l *lexicon, label Label) labelFacts {
 		// In some languages the action stands last.
 		f.verbs = l.verbAt(f.tokens, len(f.tokens)-1)
 	}
-	if strings.Contains(text, " : ") || strings.Contains(text, "_") {
+	if strings.Contains(f.text, " : ") || strings.Contains(f.text, "_") {
 		l.readCode(&f)
 	}
 	if v := l.partedVerb(f.tokens); v != 0 {
@@ -1302,7 +1302,7 @@ func (a *analysis) classifyUnlisted(l *lexicon, i int) kind {
 			return kindFunction
 		}
 		return kindNumber
-	case label.nouns.meets(l.nouns.at(tok.text)):
+	case label.nouns.meets(l.nouns.at(tok.text)), label.mayMean(l, tok.text):
 		return kindEcho
 	case tok.kind == symbolToken && isDecoration(tok.text):
 		return kindFiller
@@ -1334,7 +1334,7 @@ func (a *analysis) sameNumber(l *lexicon, i int, n string) bool {
 	}
 	if i+1 < len(a.tokens) && !a.tokens[i+1].start && !a.tokens[i+1].comma && a.tokens[i+1].kind == wordToken {
 		w := a.tokens[i+1].text
-		if thing := !l.nouns.at(w).empty() || a.label.echoes(w) && l.tables[0].words.at(w).kind == kindUnknown; thing && l.verbs.at(w)&a.label.verbs == 0 && !l.small(w) {
+		if thing := !l.nouns.at(w).empty() || a.label.echoes(w) && l.tables[0].words.at(w).kind == kindUnknown; thing && l.verbs.at(w)&a.label.verbs == 0 && !l.small(w) && !a.label.mayMean(l, w) {
 			after = w
 			// The thing counted is the last of its words: "one event ticket".
 			for k := i + 2; k < len(a.tokens) && !a.tokens[k].start && !a.tokens[k].comma && a.tokens[k].kind == wordToken; k++ {
@@ -1348,9 +1348,13 @@ func (a *analysis) sameNumber(l *lexicon, i int, n string) bool {
 	if n == "1" && after != "" && !strings.HasSuffix(after, "s") && a.label.has(after) {
 		return !a.hasCount() // "one ticket" of "buy ticket to Ghent"
 	}
+	is := roleAt(l, a.tokens, i, after != "")
 	for j := range a.label.tokens {
 		t := &a.label.tokens[j]
 		if t.text != n && l.numbers[t.text] != n {
+			continue
+		}
+		if !a.label.mayBe(l, j, is) {
 			continue
 		}
 		if a.label.partOfClock(j) || a.label.wholeOf(j) { // mutant: analysis.whole-of

@@ -549,7 +549,7 @@ var opposites = [...][2]string{{"on", "off"}, {"up", "down"}, {"open", "close"},
 // guardAmount: a number that the label does not have, "some" of a given number,
 // "everything" where a part was offered for deletion.
 func guardAmount(a *analysis) bool {
-	if a.any(kindNumber) {
+	if a.any(kindNumber) || a.otherCurrency() {
 		return true
 	}
 	if a.goesBeyond() { // mutant: guard.beyond
@@ -558,9 +558,9 @@ func guardAmount(a *analysis) bool {
 	loses := a.loses()
 	for i := range a.tokens {
 		switch a.tokens[i].text {
-		case "part", "partly", "euros", "dollars", "pounds", "bucks", "rupees", "yen", "instalments", "installments":
+		case "part", "partly", "instalments", "installments":
 			if !a.label.echoes(a.tokens[i].text) {
-				return true // "yes part", "yes in euros"
+				return true // "yes part"
 			}
 		case "by":
 			if it := a.itemAt(i); it.to == it.from+1 && i+1 < len(a.tokens) && !a.label.echoes(a.tokens[i+1].text) {
