@@ -462,6 +462,8 @@ func (a *analysis) classify(l *lexicon, t *table, i int) (kind, int) {
 		return max(first.kind, kindFunction), 1
 	case label.plain && n == 1 && tok.text == label.tokens[0].text && !e.kind.cue():
 		return kindVerb, 1
+	case e.kind == kindLoss && a.hangsOn(t, i+n): // mutant: analysis.hangs-on
+		return kindNegation, n
 	case e.kind == kindLoss && a.loses():
 		return kindFiller, n
 	case e.kind.cue():
@@ -881,6 +883,31 @@ func (a *analysis) told(t *table, i int) bool {
 		if e.verbs&a.label.verbs != 0 || e.kind == kindGo {
 			return true
 		}
+	}
+	return false
+}
+
+// hangsOn says whether the label's action hangs as an infinitive on what stands before token i: "no need to cancel" is no
+// reason to cancel, and "can't be bothered with it, cancel" is one.
+func (a *analysis) hangsOn(t *table, i int) bool {
+	infinitive := false
+	for ; i < len(a.tokens) && !a.tokens[i].start && !a.tokens[i].comma; i++ {
+		w := a.tokens[i].text
+		switch w {
+		case "to", "zu", "zum", "te", "de", "di", "da":
+			infinitive = true
+			continue
+		case "be":
+			return infinitive
+		case "for", "it", "um", "om":
+			continue
+		}
+		e, _ := t.match(a.tokens, i)
+		verbs := e.verbs | t.withoutClitic(w).verbs
+		if rest, elided := strings.CutPrefix(w, "d"); elided && !infinitive {
+			infinitive, verbs = true, t.words.at(rest).verbs // "d'annuler": the apostrophe is folded away
+		}
+		return infinitive && verbs&a.label.verbs != 0
 	}
 	return false
 }

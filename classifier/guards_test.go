@@ -174,6 +174,10 @@ func TestGuards_AndTheirNeighbours(t *testing.T) {
 		{"consent", "book a table for 2 on March 3 at 19:00", "yes 3 people", "yes 2 people"},
 		{"consent", "book a table for 2 on March 3 at 19:00", "はい3名で", "はい2名で"},
 		{"consent", "book a table for 3 on March 5 at 19:00", "yes march 3", "yes march 5"},
+		{"negation", "cancel gym membership", "yes can't be bothered to cancel", "yes can't be bothered with it, cancel"},
+		{"negation", "cancel gym membership", "ja hab kein bock zu kündigen", "ja kein bock mehr, kündigen"},
+		{"negation", "cancel gym membership", "oui plus besoin d'annuler", "oui plus besoin, annule"},
+		{"negation", "delete 14 old files", "yes no need for it to be deleted", "yes no need for it"},
 		{"keep", "turn down the offer from Bill", "yes looks good", "yes turn it down"},
 		{"keep", "turn down the invite from Priya", "yes love it", "yes, turn it down"},
 		// Who is cold has not read that the heating goes off.
