@@ -546,10 +546,10 @@ func (a *analysis) endsClause(i int) bool {
 // opposites turn an action around.
 var opposites = [...][2]string{{"on", "off"}, {"up", "down"}, {"open", "close"}, {"lock", "unlock"}, {"enable", "disable"}, {"raise", "lower"}}
 
-// guardAmount: a number that the label does not have, "some" of a given number,
+// guardAmount: a number or a currency that the label does not have, "some" of a given number, one of what it lists,
 // "everything" where a part was offered for deletion.
 func guardAmount(a *analysis) bool {
-	if a.any(kindNumber) || a.otherCurrency() {
+	if a.any(kindNumber) || a.otherCurrency() || a.namesAPart() {
 		return true
 	}
 	if a.goesBeyond() { // mutant: guard.beyond

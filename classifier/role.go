@@ -6,6 +6,7 @@ type role int
 const (
 	anyRole   role = iota
 	hourRole       // "8am", "um acht", "8時"
+	theseRole      // "las ocho": eight o'clock, or the eight
 	hoursRole      // "8 horas": an hour of the day, or so many
 	headsRole      // "3 people", "三位"
 	dayRole        // "March 3", "3 de marzo"
@@ -26,6 +27,7 @@ func roleAt(l *lexicon, toks []token, i int, thing bool) role {
 			if i+2 < len(toks) && isMonth(l.same[toks[i+2].text]) {
 				return dayRole
 			}
+		case next == "may" && i+2 < len(toks) && !toks[i+2].start && !toks[i+2].comma: // "room 31 may borrow it"
 		case isMonth(l.same[next]):
 			return dayRole
 		}
@@ -33,11 +35,15 @@ func roleAt(l *lexicon, toks []token, i int, thing bool) role {
 	if i == 0 || toks[i].start || thing {
 		return anyRole
 	}
-	switch before := toks[i-1].text; {
-	case isMonth(l.same[before]):
-		return dayRole
-	case isHourPreposition(before):
+	switch before := toks[i-1].text; before {
+	case "um", "om", "dalle":
 		return hourRole
+	case "las", "as", "das", "alle":
+		return theseRole
+	default:
+		if isMonth(l.same[before]) {
+			return dayRole
+		}
 	}
 	return anyRole
 }
@@ -48,7 +54,9 @@ func (f *labelFacts) mayBe(l *lexicon, j int, r role) bool {
 	own := roleAt(l, f.tokens, j, false)
 	switch r {
 	case hourRole:
-		return own == hourRole || f.inClock(j) // mutant: guards.role-hour
+		return own == hourRole || f.inClock(j) || own == anyRole && f.endsAt(l, j) && !f.hasClock() // mutant: guards.role-hour
+	case theseRole:
+		return own != dayRole // mutant: guards.role-these
 	case hoursRole:
 		return own == hourRole || own == hoursRole || f.inClock(j) // mutant: guards.role-hours
 	case headsRole:
@@ -57,6 +65,11 @@ func (f *labelFacts) mayBe(l *lexicon, j int, r role) bool {
 		return own == dayRole // mutant: guards.role-day
 	}
 	return true
+}
+
+// endsAt says whether nothing that the number at j could count stands behind it: "move the meeting to 11".
+func (f *labelFacts) endsAt(l *lexicon, j int) bool {
+	return j+1 >= len(f.tokens) || f.tokens[j+1].comma || l.tables[0].words.at(f.tokens[j+1].text).kind == kindFunction
 }
 
 // inClock says whether the number at j is a part of a time of day.
@@ -72,15 +85,6 @@ func (f *labelFacts) inClock(j int) bool {
 func isHourWord(w string) bool {
 	switch w {
 	case "am", "pm", "oclock", "uhr", "baje", "बजे", "点", "點", "点钟", "點鐘", "時":
-		return true
-	}
-	return false
-}
-
-// isHourPreposition says whether an hour follows the word, where no thing does. "at" has to stand in the label as well.
-func isHourPreposition(w string) bool {
-	switch w {
-	case "um", "om", "alle", "dalle", "las", "as", "das":
 		return true
 	}
 	return false
