@@ -1,5 +1,7 @@
 package classifier
 
+import "strings"
+
 // namesAPart says whether the words name some of what the label lists, and not the rest: "yes invite Ana" to "invite Ana, Ben
 // and Cleo" is no yes to Ben.
 func (a *analysis) namesAPart() bool {
@@ -24,7 +26,7 @@ func (a *analysis) names(l *lexicon, member []token) bool {
 	for k := range member {
 		thing, name := l.nouns.at(member[k].text), l.same[member[k].text]
 		for i := range a.tokens {
-			if w := a.tokens[i].text; w == member[k].text || name != "" && l.same[w] == name || thing.meets(l.nouns.at(w)) {
+			if w := a.tokens[i].text; w == member[k].text || name != "" && l.same[w] == name || thing.meets(l.nouns.at(w)) && !a.label.has(w) {
 				return true
 			}
 		}
@@ -36,7 +38,7 @@ func (a *analysis) names(l *lexicon, member []token) bool {
 // between its commas, and the word behind the "and". Nothing where one of them is no name of a thing or person.
 func (f *labelFacts) membersAround(l *lexicon, i int) (members [][]token) {
 	const longest = 2 // words between two commas of a list
-	if i == 0 || i+1 >= len(f.tokens) || f.tokens[i].text != "and" && f.tokens[i].text != "&" {
+	if i == 0 || i+1 >= len(f.tokens) || f.tokens[i].text != "and" || strings.Contains(f.text, " And ") { // "Restaurant And Lounge" is one
 		return nil
 	}
 	members = [][]token{f.tokens[i+1 : i+2]}
