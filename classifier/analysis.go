@@ -455,8 +455,8 @@ func (a *analysis) classify(l *lexicon, t *table, i int) (kind, int) {
 		// "save it" to an offer to save. Not "take it off" to an offer to take:
 		// there the phrase has a sense that its first word has not.
 		return kindVerb, 1
-	case n > 1 && e.kind == kindCondition && tok.text == "si" && a.accentedSi() && first.kind == kindAssent:
-		return kindAssent, 1 // "sí es correcto" is no "si es …"
+	case n > 1 && (e.kind == kindCondition || e.kind == kindIdiom) && tok.text == "si" && first.kind == kindAssent && (a.tokens[i+1].comma || e.kind == kindCondition && a.accentedSi()):
+		return kindAssent, 1 // "sí es correcto" is no "si es …", and "sí, no lo uso" no "si no"
 	case n > 1 && e.kind == kindQuestion && !first.kind.cue() && !a.clauseStarts(l, i):
 		// "this is it": the word order asks only where a clause starts.
 		return max(first.kind, kindFunction), 1
@@ -938,6 +938,9 @@ func (a *analysis) sameTime(l *lexicon, i int) bool {
 		}
 		for k := range a.label.tokens {
 			if l.same[a.label.tokens[k].text] == name {
+				return true
+			}
+			if m, _, n := a.label.clockAt(k); n > 0 && m == 12*60 && name == "noon" { // mutant: analysis.noon
 				return true
 			}
 		}

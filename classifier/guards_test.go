@@ -185,6 +185,9 @@ func TestGuards_AndTheirNeighbours(t *testing.T) {
 		{"amount", "invite Ana Lopez and Ben to the retro", "yes Ana", "yes to the retro"},
 		{"amount", "pay Acme, Zeta and Globex", "yes pay Acme", "yes pay them"},
 		{"amount", "order milk and eggs", "ja bestell die milch", "ja bestell milch und eier"},
+		{"negation", "cancel gym membership", "sí no", "sí, no lo uso"},
+		{"time", "set alarm for 12:00", "yes midnight", "yes noon"},
+		{"time", "set alarm for 12:30", "yes noon", "yes 12:30"},
 		{"keep", "turn down the offer from Bill", "yes looks good", "yes turn it down"},
 		{"keep", "turn down the invite from Priya", "yes love it", "yes, turn it down"},
 		// Who is cold has not read that the heating goes off.

@@ -124,7 +124,7 @@ func (o Options) withDefaults() Options {
 		o.Noisy = 0
 	}
 	if o.Swaps == 0 {
-		o.Swaps = 2
+		o.Swaps = 4
 	}
 	if o.Swaps < 0 {
 		o.Swaps = 0
