@@ -38,7 +38,9 @@ func (a *analysis) names(l *lexicon, member []token) bool {
 // between its commas, and the word behind the "and". Nothing where one of them is no name of a thing or person.
 func (f *labelFacts) membersAround(l *lexicon, i int) (members [][]token) {
 	const longest = 2 // words between two commas of a list
-	if i == 0 || i+1 >= len(f.tokens) || f.tokens[i].text != "and" || strings.Contains(f.text, " And ") { // "Restaurant And Lounge" is one
+
+	// A name of several words is no list: "Restaurant And Lounge".
+	if i == 0 || i+1 >= len(f.tokens) || f.tokens[i].text != "and" || strings.Contains(f.text, " And ") {
 		return nil
 	}
 	members = [][]token{f.tokens[i+1 : i+2]}
