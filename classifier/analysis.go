@@ -1187,18 +1187,7 @@ func (f *labelFacts) isSpan() bool {
 
 // halfPast says whether "half six" at token i is a time of the label's, as the
 // British say it; Dutch and German have the half before.
-func (a *analysis) halfPast(i int) bool {
-	h, ok := smallNumber(a.tokens, i+1, 12)
-	if !ok || h == 0 || a.tokens[i+1].start || a.tokens[i+1].comma {
-		return false
-	}
-	for k := range a.label.tokens {
-		if m, _, n := clock(a.label.tokens, k); n > 0 && m%720 == (h*60+30)%720 {
-			return true
-		}
-	}
-	return false
-}
+func (a *analysis) halfPast(i int) bool { return a.minutesFromHour(i, 30) }
 
 // countsHalvesBack says whether the text has a word by which "half ten" may be Dutch or German for half past nine.
 func (a *analysis) countsHalvesBack(l *lexicon) bool {
@@ -1220,13 +1209,16 @@ func (a *analysis) countsHalvesBack(l *lexicon) bool {
 }
 
 // halfBefore says whether "half tien" at token i is a time of the label's: half an hour before ten.
-func (a *analysis) halfBefore(i int) bool {
+func (a *analysis) halfBefore(i int) bool { return a.minutesFromHour(i, -30) }
+
+// minutesFromHour says whether so many minutes after the hour behind token i are a time of the label's, in either half of the day.
+func (a *analysis) minutesFromHour(i, minutes int) bool {
 	h, ok := smallNumber(a.tokens, i+1, 12)
 	if !ok || h == 0 || a.tokens[i+1].start || a.tokens[i+1].comma {
 		return false
 	}
 	for k := range a.label.tokens {
-		if m, _, n := clock(a.label.tokens, k); n > 0 && m%720 == (h*60+690)%720 {
+		if m, _, n := clock(a.label.tokens, k); n > 0 && m%720 == (h*60+720+minutes)%720 {
 			return true
 		}
 	}
